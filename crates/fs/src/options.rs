@@ -1,7 +1,7 @@
 //! How a volume is made and mounted.
 
 use onode_base::ErrorKind;
-use onode_object::Compression;
+use onode_object::{Compression, Settings};
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;
@@ -41,6 +41,8 @@ pub struct Options {
     /// How content is compressed that is written from now on. Who opens the device hands it on;
     /// names and files do not ask.
     pub compression: Compression,
+    /// Memory of the device. Who opens the device hands it on.
+    pub device: Settings,
     /// When data reaches the medium.
     pub write_mode: WriteMode,
     /// Which reads renew access times.
@@ -70,6 +72,7 @@ impl Default for Options {
             read_only: false,
             accept_loss: false,
             compression: Compression::Never,
+            device: Settings::NONE,
             write_mode: WriteMode::WriteBack,
             access_times: AccessTimes::Never,
             write_cache_bytes: 16 << 20,

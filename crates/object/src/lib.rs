@@ -33,5 +33,6 @@ pub use health::{Condition, Health, Severity};
 pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
 pub use placement::{Acknowledge, Placement, Target};
+pub use powers::{Setting, Settings};
 pub use ram::RamDevice;
 pub use transaction::{Mutation, Transaction};

@@ -292,6 +292,30 @@ pub struct ScrubReport {
     pub next: Option<ObjectId>,
 }
 
+/// How much memory a device may take, where a person chose it at the mount; what is `None` is left
+/// to the device. It decides what things cost and never what they mean or whether there is room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of memory for nodes of the index that could be read again.
+    pub node_cache_bytes: Option<u64>,
+    /// Bytes of memory for pages of content that were read.
+    pub page_cache_bytes: Option<u64>,
+}
+
+/// A setting by its name, as mount options have it.
+pub type Setting = (&'static str, Option<u64>);
+
+impl Settings {
+    /// Nothing was said.
+    pub const NONE: Self = Self { node_cache_bytes: None, page_cache_bytes: None };
+
+    /// All of them by name.
+    #[must_use]
+    pub const fn all(&self) -> [Setting; 2] {
+        [("node-cache", self.node_cache_bytes), ("page-cache", self.page_cache_bytes)]
+    }
+}
+
 /// A look inside a device.
 pub trait Inspect {
     /// Named figures, in a fixed order: page reads, programs, erases, cleanings, bytes moved, ...
@@ -300,6 +324,11 @@ pub trait Inspect {
     fn segments(&self) -> Vec<SegmentInfo>;
     /// Everything that views and reports show, taken at one moment.
     fn inspection(&self) -> Inspection;
+    /// The settings that the device works by, those that nobody chose too: all of
+    /// [`Settings`] that it heeds.
+    fn settings(&self) -> Settings {
+        Settings::NONE
+    }
 }
 
 /// Removal that leaves no copy anywhere on the medium.

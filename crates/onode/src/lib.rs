@@ -37,7 +37,7 @@ pub use host::random_bytes;
 #[cfg(feature = "flash")]
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
-pub use onode_object::{Compression, Condition, Health, Severity};
+pub use onode_object::{Compression, Condition, Health, Settings, Severity};
 #[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 #[cfg(feature = "scm")]

@@ -34,7 +34,7 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// # Errors
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
-    let access = Access { read_only, accept_loss, drop_damaged: false };
+    let access = Access { read_only, accept_loss, ..Access::CHANGE };
     let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
     let device = wrapped(spec, opened.device, Compression::Never, &mut opened.notes)?;
     Ok((device, opened.notes))

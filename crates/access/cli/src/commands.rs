@@ -10,6 +10,8 @@ mod volumes;
 
 use crate::NAME;
 use clap::{CommandFactory, Parser, Subcommand};
+use files::change::{chmod, ln, mv};
+use files::look::{cat, df, du, find, tree};
 use files::{compress, cp, get, ls, mkdir, put, rm};
 use mounts::{attach, mount, umount, up};
 use onode::{Class, Result};
@@ -57,6 +59,16 @@ enum Verb {
     Top(top::Arguments),
     /// List a directory of an image without mounting it.
     Ls(ls::Arguments),
+    /// Write what files of an image hold to standard output.
+    Cat(cat::Arguments),
+    /// Find files of an image by name, type, size or time.
+    Find(find::Arguments),
+    /// Show the directories of an image and what they hold, indented.
+    Tree(tree::Arguments),
+    /// Show what directories of an image take on the medium and what their files hold.
+    Du(du::Arguments),
+    /// Show how full volumes are: images, or mounts.
+    Df(df::Arguments),
     /// Copy files out of an image.
     Get(get::Arguments),
     /// Copy files into an image.
@@ -67,6 +79,12 @@ enum Verb {
     Mkdir(mkdir::Arguments),
     /// Copy files within an image or between two images.
     Cp(cp::Arguments),
+    /// Rename files of an image or move them to another directory of it.
+    Mv(mv::Arguments),
+    /// Give a file of an image another name, or make a symbolic link.
+    Ln(ln::Arguments),
+    /// Change permissions of files in an image.
+    Chmod(chmod::Arguments),
     /// Show or say how files and what is made in directories is compressed from now on.
     Compress(compress::Arguments),
     /// Verify an image without changing it (exit codes as fsck).
@@ -125,11 +143,19 @@ impl Command {
             Verb::Map(arguments) => map::run(arguments, output),
             Verb::Top(arguments) => top::run(arguments, output),
             Verb::Ls(arguments) => ls::run(arguments, output),
+            Verb::Cat(arguments) => cat::run(arguments, output),
+            Verb::Find(arguments) => find::run(arguments, output),
+            Verb::Tree(arguments) => tree::run(arguments, output),
+            Verb::Du(arguments) => du::run(arguments, output),
+            Verb::Df(arguments) => df::run(arguments, output),
             Verb::Get(arguments) => get::run(arguments, output),
             Verb::Put(arguments) => put::run(arguments, output),
             Verb::Rm(arguments) => rm::run(arguments, output),
             Verb::Mkdir(arguments) => mkdir::run(arguments, output),
             Verb::Cp(arguments) => cp::run(arguments, output),
+            Verb::Mv(arguments) => mv::run(arguments, output),
+            Verb::Ln(arguments) => ln::run(arguments, output),
+            Verb::Chmod(arguments) => chmod::run(arguments, output),
             Verb::Compress(arguments) => compress::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),

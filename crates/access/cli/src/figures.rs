@@ -30,6 +30,9 @@ pub struct Figures {
     #[serde(default)]
     pub requests: BTreeMap<String, u64>,
     pub device: BTreeMap<String, u64>,
+    /// Memory that the mount may take, and how long it may keep what was written.
+    #[serde(default)]
+    pub settings: BTreeMap<String, u64>,
     pub tags: Vec<Tag>,
     pub segments_cleaned: u64,
     pub bytes_moved: u64,
@@ -52,6 +55,21 @@ pub fn beside_parts<'a>(
 ) -> impl Iterator<Item = (&'a str, u64)> {
     let counters = counters.into_iter();
     counters.filter_map(|(name, bytes)| Some((name.strip_prefix("memory.")?.strip_suffix("_bytes")?, *bytes)))
+}
+
+/// What a volume was opened with.
+fn settings_of(volume: &Volume) -> BTreeMap<String, u64> {
+    let options = volume.files().options();
+    let of_files = [
+        ("write_cache_bytes", options.write_cache_bytes as u64),
+        ("write_back_seconds", options.write_back_age_seconds.into()),
+        ("name_cache_bytes", options.name_cache_bytes as u64),
+        ("inode_cache", options.cached_inodes as u64),
+    ];
+    let device = volume.device().inspect().map(|inspect| inspect.settings()).unwrap_or_default();
+    let of_device = [("node_cache_bytes", device.node_cache_bytes), ("page_cache_bytes", device.page_cache_bytes)];
+    let of_device = of_device.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    of_files.into_iter().chain(of_device).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Operations on the medium for one purpose.
@@ -149,6 +167,7 @@ impl Figures {
             objects: space.objects,
             files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             requests: BTreeMap::new(),
+            settings: settings_of(volume),
             device: inspect.map(|inspect| inspect.counters()).unwrap_or_default().into_iter().collect(),
             segments_cleaned: inspection.segments_cleaned,
             bytes_moved: inspection.bytes_moved,

@@ -3,8 +3,12 @@
 //! Paths start at the root of the volume, with or without a slash. Symbolic links on the way are
 //! not followed: they speak of the place where the volume will be mounted.
 
+pub mod expand;
+pub mod pattern;
+pub mod walk;
+
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
-use onode_fs::{Attributes, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
+use onode_fs::{Attributes, Caller, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -55,6 +59,11 @@ pub fn change<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> 
     let outcome = work(&volume);
     volume.close()?;
     outcome
+}
+
+/// Who runs the command: the owner of what it makes.
+pub fn caller() -> Caller {
+    Caller { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw(), ..Caller::root() }
 }
 
 /// A file that was looked up; gives the use back when dropped.
@@ -145,15 +154,21 @@ pub fn parent<'a, 'p>(files: &'a FileSystem, path: &'p Path) -> Result<(Node<'a>
 /// What a directory holds, without itself and the one above, in the order of the names.
 pub fn entries(files: &FileSystem, directory: InodeNumber, path: &Path) -> Result<Vec<DirectoryEntry>> {
     let mut entries = Vec::new();
+    gather(files, directory, path, &mut entries)?;
+    Ok(entries)
+}
+
+/// Adds what a directory holds to `entries`, as [`entries`] has it; before an error what could be
+/// read.
+fn gather(files: &FileSystem, directory: InodeNumber, path: &Path, entries: &mut Vec<DirectoryEntry>) -> Result<()> {
     let listed = files.read_directory(directory, 0, &mut |entry: &DirectoryEntry| {
         if entry.name != b"." && entry.name != b".." {
             entries.push(entry.clone());
         }
         true
     });
-    listed.map_err(|error| failed("list", path, &error))?;
     entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(entries)
+    listed.map_err(|error| failed("list", path, &error))
 }
 
 /// The error of a call of the file system about one path.

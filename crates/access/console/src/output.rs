@@ -50,10 +50,19 @@ impl Output {
     /// # Errors
     /// As [`Output::report`].
     pub fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        self.offer(bytes).map(drop)
+    }
+
+    /// Writes bytes as they are; whether there is still a reader. Who has much to write stops when
+    /// there is none.
+    ///
+    /// # Errors
+    /// As [`Output::report`].
+    pub fn offer(&self, bytes: &[u8]) -> Result<bool> {
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
             Err(error) => Err(Error::host("cannot write to standard output", &error)),
         }
     }

@@ -3,7 +3,7 @@
 //! Options that only tell `mount(8)` or `fstab` what to do (`noauto`, `nofail`, `x-...`) are
 //! accepted and left alone; anything else that is unknown is an error and never ignored.
 
-use onode::{Class, Compression, Error, Result, WearPolicy, wear_of};
+use onode::{Class, Compression, Error, Result, Settings, WearPolicy, human_size, parse_size, wear_of};
 use std::time::Duration;
 
 /// Server threads if nothing is said: one for each processor, but at least so many, so that one
@@ -57,7 +57,30 @@ pub struct Options {
     pub compression: Compression,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
+    /// Memory that was chosen; what was not suits the computer.
+    pub memory: Memory,
 }
+
+/// Memory of a mount, as far as it was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of what was written and the device does not have yet.
+    pub write_cache: Option<u64>,
+    /// Seconds after which what was written goes to the device.
+    pub write_back_seconds: Option<u32>,
+    /// Bytes of names.
+    pub name_cache: Option<u64>,
+    /// Inodes beyond those in use.
+    pub inode_cache: Option<u32>,
+    /// Memory of the device.
+    pub device: Settings,
+}
+
+/// What memory can be chosen, from least to most.
+const LEAST_BYTES: u64 = 64 << 10;
+const LEAST_WRITE_BYTES: u64 = 1 << 20;
+const MOST_BYTES: u64 = 1 << 40;
+const MOST_SECONDS: u32 = 3600;
 
 impl Options {
     /// What holds when nothing is said. Root's mounts are for everybody, as those of other file
@@ -79,6 +102,7 @@ impl Options {
             spin: Duration::ZERO,
             compression: Compression::Never,
             wear: None,
+            memory: Memory::default(),
         }
     }
 
@@ -150,31 +174,47 @@ impl Options {
     }
 
     fn apply_value(&mut self, option: &str) -> Result<()> {
-        let wrong = |why: String| {
+        fn refused<T>(why: String) -> Result<T> {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, noflush, threads=N, spin=MICROSECONDS, compress=none|fast|small|auto, \
-                 wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
+                 page-cache=SIZE, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
+        }
+        let bytes = |value: &str, least: u64| match parse_size(value) {
+            Ok(bytes) if (least..=MOST_BYTES).contains(&bytes) => Ok(Some(bytes)),
+            Ok(_) => refused(format!("`{option}`: it is between {} and {}", human_size(least), human_size(MOST_BYTES))),
+            Err(why) => refused(format!("`{option}`: {why}")),
+        };
+        let count = |value: &str, most: u32| match value.parse() {
+            Ok(count) if (1..=most).contains(&count) => Ok(Some(count)),
+            _ => refused(format!("`{option}`: it is a number between 1 and {most}")),
         };
         match option.split_once('=') {
+            Some(("write-cache", value)) => self.memory.write_cache = bytes(value, LEAST_WRITE_BYTES)?,
+            Some(("name-cache", value)) => self.memory.name_cache = bytes(value, LEAST_BYTES)?,
+            Some(("node-cache", value)) => self.memory.device.node_cache_bytes = bytes(value, LEAST_BYTES)?,
+            Some(("page-cache", value)) => self.memory.device.page_cache_bytes = bytes(value, LEAST_BYTES)?,
+            Some(("inode-cache", value)) => self.memory.inode_cache = count(value, u32::MAX)?,
+            Some(("write-back", value)) => self.memory.write_back_seconds = count(value, MOST_SECONDS)?,
             Some(("threads", value)) => match value.parse() {
                 Ok(threads @ 1..=64) => self.threads = threads,
-                _ => return wrong(format!("`{option}`: the number of threads is between 1 and 64")),
+                _ => return refused(format!("`{option}`: the number of threads is between 1 and 64")),
             },
             Some(("spin", value)) => match value.parse() {
                 Ok(microseconds @ 0..=SPIN_MAX) => self.spin = Duration::from_micros(microseconds),
-                _ => return wrong(format!("`{option}`: a server thread looks for 0 to {SPIN_MAX} microseconds")),
+                _ => return refused(format!("`{option}`: a server thread looks for 0 to {SPIN_MAX} microseconds")),
             },
             Some(("compress", value)) => match Compression::from_name(value) {
                 Some(compression) => self.compression = compression,
-                None => return wrong(format!("`{option}`: content is compressed as none, fast, small or auto")),
+                None => return refused(format!("`{option}`: content is compressed as none, fast, small or auto")),
             },
             Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
             Some(("comment" | "user_id" | "group_id" | "rootmode" | "max_read" | "blksize" | "subtype", _)) => {}
             _ if option.starts_with("x-") || option.starts_with("X-") => {}
-            _ => return wrong(format!("`{option}` is not an option")),
+            _ => return refused(format!("`{option}` is not an option")),
         }
         Ok(())
     }
@@ -201,14 +241,39 @@ mod tests {
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
         assert_eq!((options.flush, options.spin), (false, Duration::from_micros(7)));
+        let text =
+            "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G";
+        options.apply(text).expect("valid");
+        let device = Settings { node_cache_bytes: Some(2 << 30), page_cache_bytes: Some(64 << 10) };
+        let memory = Memory {
+            write_cache: Some(64 << 20),
+            write_back_seconds: Some(30),
+            name_cache: Some(1 << 20),
+            inode_cache: Some(7),
+            device,
+        };
+        assert_eq!(options.memory, memory);
         let usual = Options::new();
         assert!(usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.threads));
     }
 
     #[test]
     fn unknown_options_are_errors() {
-        for list in ["colour", "threads=0", "threads=many", "spin=1001", "spin=-1", "ro=1", "wear=none", "compress=zip"]
-        {
+        for list in [
+            "colour",
+            "threads=0",
+            "threads=many",
+            "spin=1001",
+            "spin=-1",
+            "ro=1",
+            "wear=none",
+            "compress=zip",
+            "write-cache=4K",
+            "node-cache=",
+            "page-cache=2T",
+            "inode-cache=0",
+            "write-back=1d",
+        ] {
             let error = Options::new().apply(list).expect_err(list);
             assert!(error.why.contains(list.strip_prefix("wear=").unwrap_or(list)), "{error}");
             assert_eq!(error.class, Class::Usage);

@@ -5,9 +5,10 @@
 )]
 
 use crate::error::{Class, Error, Result};
+use crate::spec::Spec;
 use crate::volume::face::BlockFace;
 use onode_fs::Options as MountOptions;
-use onode_object::{ErrorKind, ObjectDevice};
+use onode_object::{ErrorKind, ObjectDevice, Settings};
 use std::sync::Arc;
 
 /// What opening a volume may do to it.
@@ -19,17 +20,31 @@ pub(crate) struct Access {
     pub(crate) accept_loss: bool,
     /// Give up what is damaged, where a mount does that.
     pub(crate) drop_damaged: bool,
+    /// Memory of the device, where somebody chose it.
+    pub(crate) settings: Settings,
 }
 
 impl Access {
     /// Looks and changes nothing.
-    pub(crate) const LOOK: Self = Self { read_only: true, accept_loss: false, drop_damaged: false };
+    pub(crate) const LOOK: Self = Self { read_only: true, ..Self::CHANGE };
     /// Changes what it is asked to.
-    pub(crate) const CHANGE: Self = Self { read_only: false, accept_loss: false, drop_damaged: false };
+    pub(crate) const CHANGE: Self =
+        Self { read_only: false, accept_loss: false, drop_damaged: false, settings: Settings::NONE };
 
     /// As these options of a mount say.
     pub(crate) const fn of(options: &MountOptions) -> Self {
-        Self { read_only: options.read_only, accept_loss: options.accept_loss, drop_damaged: false }
+        let (read_only, accept_loss, settings) = (options.read_only, options.accept_loss, options.device);
+        Self { read_only, accept_loss, settings, drop_damaged: false }
+    }
+
+    /// Refuses settings that were chosen and that the device does not have: it has those of these
+    /// names.
+    pub(crate) fn check_settings(&self, spec: &Spec, heeded: &[&str]) -> Result<()> {
+        let chosen = self.settings.all().into_iter().filter(|(_, value)| value.is_some());
+        let Some((name, _)) = chosen.into_iter().find(|(name, _)| !heeded.contains(name)) else { return Ok(()) };
+        let others = if heeded.is_empty() { "none of these settings".to_owned() } else { heeded.join(", ") };
+        Err(Error::new(Class::Usage, format!("cannot open {spec}"), format!("its device has no {name}"))
+            .hint(format!("leave `{name}` out; this device has {others}")))
     }
 }
 

@@ -27,7 +27,9 @@ fn kind_of(spec: &Spec) -> &dyn DeviceKind {
 /// Opens the device of a spec, and what lies beside it on the same medium. One in memory is empty.
 pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened> {
     check_distinct("open", spec)?;
-    kind_of(spec).open(spec, access, users, uuid)
+    let kind = kind_of(spec);
+    access.check_settings(spec, kind.settings())?;
+    kind.open(spec, access, users, uuid)
 }
 
 /// Makes the image of a spec and lets `new` put the first content on it.

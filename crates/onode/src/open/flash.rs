@@ -40,6 +40,11 @@ impl DeviceKind for Flash {
         Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes: Vec::new() })
     }
 
+    fn settings(&self) -> &[&str] {
+        // One in memory is made when it is opened, as one that is made for later is.
+        if matches!(self.medium, Medium::Simulator) { &[] } else { &["node-cache", "page-cache"] }
+    }
+
     fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
         make::create(spec, self, image_of(spec)?, new)
     }
@@ -78,8 +83,15 @@ fn open_alone(spec: &Spec, flash: &Flash, path: &Path, access: Access) -> Result
 
 /// How a volume on flash with these policies is mounted.
 pub(crate) fn flash_options(policies: &Policies, access: Access) -> onode_flash::MountOptions {
-    let Access { read_only, accept_loss, .. } = access;
-    onode_flash::MountOptions { read_only, accept_loss, policies: *policies, ..Default::default() }
+    let Access { read_only, accept_loss, settings, .. } = access;
+    let usual = onode_flash::MountOptions { read_only, accept_loss, policies: *policies, ..Default::default() };
+    // What does not fit this computer's addresses is more memory than it has.
+    let bytes = |chosen: Option<u64>| chosen.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    onode_flash::MountOptions {
+        node_cache_bytes: bytes(settings.node_cache_bytes).unwrap_or(usual.node_cache_bytes),
+        page_cache_bytes: bytes(settings.page_cache_bytes).unwrap_or(usual.page_cache_bytes),
+        ..usual
+    }
 }
 
 /// How a volume on flash of this shape, with these policies, is made; `what` is what cannot be done

@@ -13,6 +13,11 @@ pub(crate) trait DeviceKind {
     /// spot, with `uuid`, and is empty.
     fn open(&self, spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) -> Result<Opened>;
 
+    /// The names of the [settings](onode_object::Settings) that the device heeds.
+    fn settings(&self) -> &[&str] {
+        &[]
+    }
+
     /// Makes the image or writes to the device.
     fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()>;
 

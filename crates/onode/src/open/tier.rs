@@ -51,6 +51,11 @@ impl DeviceKind for Tiers {
         Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
     }
 
+    fn settings(&self) -> &[&str] {
+        // Disks in memory are made when they are opened.
+        if self.disks.is_some() { &["node-cache"] } else { &[] }
+    }
+
     fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
         create(spec, self, new)
     }
@@ -78,7 +83,7 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let discard = !tiers.keeps_unneeded;
     let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
-    let Access { read_only, accept_loss, drop_damaged } = access;
+    let Access { read_only, accept_loss, drop_damaged, settings } = access;
     let usual = MountOptions::default();
     let fitting = |bytes| cache_bytes(bytes).max(LEAST_CACHE_BYTES);
     MountOptions {
@@ -88,7 +93,7 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
         acknowledge,
         fast,
         discard,
-        node_cache_bytes: fitting(usual.node_cache_bytes),
+        node_cache_bytes: settings.node_cache_bytes.unwrap_or_else(|| fitting(usual.node_cache_bytes)),
         pending_bytes: fitting(usual.pending_bytes),
         tail_bytes: fitting(usual.tail_bytes),
         ..usual

@@ -42,6 +42,8 @@ impl Figures {
         let policies: Vec<(&str, &str)> =
             self.policies.iter().map(|(what, name)| (what.as_str(), name.as_str())).collect();
         hidden += self.group(f, DEVICE, device, &policies)?;
+        let settings = self.settings.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        hidden += self.group(f, "settings", settings, &[])?;
         for (group, counters) in groups {
             hidden += self.group(f, group, counters, &[])?;
         }

@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_media::IoTag;
+use onode_object::Settings;
 use onode_object::powers::{self, Inspect, Inspection, SegmentInfo, TagCounts};
 
 impl Inspect for FlashDevice {
@@ -55,6 +56,14 @@ impl Inspect for FlashDevice {
         all.extend(beside.into_iter().map(|(name, value)| (format!("memory.{name}_bytes"), value)));
         all.extend(ram(&core).into_iter().map(|(name, value)| (format!("ram.{name}_bytes"), value)));
         all
+    }
+
+    fn settings(&self) -> Settings {
+        let options = *self.core.lock().options();
+        Settings {
+            node_cache_bytes: Some(options.node_cache_bytes as u64),
+            page_cache_bytes: Some(options.page_cache_bytes as u64),
+        }
     }
 
     fn segments(&self) -> Vec<SegmentInfo> {

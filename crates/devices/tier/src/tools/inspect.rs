@@ -6,9 +6,15 @@ use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_media::{BlockDev, IoTag};
+use onode_object::Settings;
 use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCounts};
 
 impl Inspect for TierDevice {
+    fn settings(&self) -> Settings {
+        let bytes = self.volume.core.lock().options().node_cache_bytes;
+        Settings { node_cache_bytes: Some(bytes), page_cache_bytes: None }
+    }
+
     fn counters(&self) -> Vec<(String, u64)> {
         let core = self.volume.core.lock();
         let (log, content, mount) = (core.commits().figures(), core.buffers().figures(), core.recovery().figures());

@@ -86,6 +86,17 @@ pub struct Copied {
     skipped: u64,
 }
 
+impl Copied {
+    /// Counts what another copy did, too.
+    pub const fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.directories += other.directories;
+        self.links += other.links;
+        self.bytes += other.bytes;
+        self.skipped += other.skipped;
+    }
+}
+
 impl fmt::Display for Copied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "copied {} files, {}", self.files, onode::human_size(self.bytes))?;

@@ -1,27 +1,29 @@
 //! `onode ls`: lists a directory of an image.
 
+use crate::location::expand::{Meaning, meaning};
 use crate::location::{self, Consent, entries, failed, resolve};
 use onode::{Result, Volume};
 use onode_base::Timestamp;
 use onode_console::Output;
 use onode_console::quote::{self, Style};
-use onode_fs::{Attributes, FileType};
+use onode_fs::{Attributes, FileSystem, FileType};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A name with control characters, or with bytes that are no text, is shown in quotes that a shell understands. In JSON\n\
-    such bytes are in `name_bytes` as they are.\n\n\
-    Examples:\n  onode ls disk.img\n  onode ls -l disk.img /photos\n  onode ls --json disk.img /"
+    after_help = "A name with control characters, or with bytes that are no text, is shown in quotes that a shell\n\
+    understands. In JSON such bytes are in `name_bytes` as they are. Of a path with wildcards\n\
+    (*, ?, [a-z], [!x]) what matches is listed, not what it holds.\n\n\
+    Examples:\n  onode ls disk.img\n  onode ls -l disk.img '/logs/*.old'\n  onode ls --json disk.img /"
 )]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
-    /// The directory or file.
+    /// The directory or file. Wildcards are meant in the image.
     #[arg(default_value = "/")]
     path: PathBuf,
     /// Show type, permissions, links, owner, size and time too.
@@ -98,35 +100,54 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn list(volume: &Volume, arguments: &Arguments) -> Result<Listing> {
-    let path = arguments.path.as_path();
     let style = match (arguments.escape, arguments.quote_name) {
         (true, _) => Style::Escape,
         (false, true) => Style::Quoted,
         (false, false) => Style::Shell,
     };
     let files = volume.files();
-    let node = resolve(files, path)?;
-    let mut found = Vec::new();
-    if node.attributes().file_type == FileType::Directory {
-        for entry in entries(files, node.inode(), path)? {
-            let inner = path.join(OsStr::from_bytes(&entry.name));
-            let node = resolve(files, &inner)?;
-            found.push((entry.name, *node.attributes()));
-        }
-    } else {
-        found.push((path.as_os_str().as_bytes().to_vec(), *node.attributes()));
-    }
+    let found = match meaning(files, &arguments.path)? {
+        Meaning::This(path) => in_directory(files, &path)?,
+        Meaning::Matches(paths) => paths.iter().map(|path| itself(files, path)).collect::<Result<_>>()?,
+    };
     let mut lines = Vec::new();
     for (name, attributes) in found {
         let target = match attributes.file_type {
             FileType::SymbolicLink => {
-                Some(files.read_link(attributes.inode).map_err(|error| failed("read", path, &error))?)
+                Some(files.read_link(attributes.inode).map_err(|error| failed("read", &arguments.path, &error))?)
             }
             _ => None,
         };
         lines.push(Line::new(&name, &attributes, target, style, arguments.long));
     }
     Ok(Listing(lines))
+}
+
+/// A name as it is listed, and what has it.
+type Listed = (Vec<u8>, Attributes);
+
+/// A file under the name that was given.
+fn itself(files: &FileSystem, path: &Path) -> Result<Listed> {
+    Ok((path.as_os_str().as_bytes().to_vec(), *resolve(files, path)?.attributes()))
+}
+
+/// What a directory holds, or what is no directory.
+fn in_directory(files: &FileSystem, path: &Path) -> Result<Vec<Listed>> {
+    let node = resolve(files, path)?;
+    if node.attributes().file_type != FileType::Directory {
+        return Ok(vec![itself(files, path)?]);
+    }
+    let entries = entries(files, node.inode(), path)?.into_iter();
+    let found = entries.map(|entry| {
+        let inner = path.join(OsStr::from_bytes(&entry.name));
+        Ok((entry.name, *resolve(files, &inner)?.attributes()))
+    });
+    found.collect()
+}
+
+/// The bytes of a name that is no text, which JSON cannot hold otherwise.
+pub fn bytes_of(name: &[u8]) -> Option<Vec<u8>> {
+    std::str::from_utf8(name).is_err().then(|| name.to_vec())
 }
 
 impl Line {
@@ -137,7 +158,7 @@ impl Line {
         }
         Self {
             name: String::from_utf8_lossy(name).into_owned(),
-            name_bytes: std::str::from_utf8(name).is_err().then(|| name.to_vec()),
+            name_bytes: bytes_of(name),
             inode: InodeReport::of(attributes),
             modified_seconds: attributes.modified.seconds,
             modified_nanoseconds: attributes.modified.nanoseconds,

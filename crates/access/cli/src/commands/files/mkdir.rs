@@ -1,9 +1,8 @@
 //! `onode mkdir`: makes a directory in an image.
 
-use crate::location::{self, Consent, Node, failed, find, parent, parts};
+use crate::location::{self, Consent, Node, caller, failed, find, parent, parts};
 use onode::{Result, Volume};
 use onode_console::Output;
-use onode_fs::Caller;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -43,9 +42,7 @@ fn make_all(volume: &Volume, path: &Path) -> Result<()> {
 fn make(volume: &Volume, path: &Path) -> Result<()> {
     let files = volume.files();
     let (directory, name) = parent(files, path)?;
-    let caller =
-        Caller { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw(), ..Caller::root() };
-    let made = files.make_directory(&caller, directory.inode(), name, 0o755);
+    let made = files.make_directory(&caller(), directory.inode(), name, 0o755);
     drop(Node::counted(files, made.map_err(|error| failed("make", path, &error))?));
     Ok(())
 }

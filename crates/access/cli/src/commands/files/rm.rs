@@ -1,5 +1,6 @@
 //! `onode rm`: removes files from an image.
 
+use crate::location::expand::expand;
 use crate::location::{self, Consent, entries, failed, parent, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_console::Output;
@@ -9,11 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode rm disk.img /notes.txt\n  onode rm -r disk.img /photos")]
+#[command(
+    after_help = "Examples:\n  onode rm disk.img /notes.txt\n  onode rm -r disk.img /photos\n  onode rm disk.img '/logs/*.old'"
+)]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
-    /// What to remove.
+    /// What to remove. Wildcards are meant in the image.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Remove directories with all they hold.
@@ -25,7 +28,9 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, _output: &Output) -> Result<u8> {
     location::change(&arguments.image, arguments.consent, |volume| {
-        arguments.paths.iter().try_for_each(|path| remove(volume, path, arguments.recursive))
+        // All of them first: a pattern that nothing matches must not leave half of it done.
+        let paths = expand(volume.files(), &arguments.paths)?;
+        paths.iter().try_for_each(|path| remove(volume, path, arguments.recursive))
     })?;
     Ok(0)
 }

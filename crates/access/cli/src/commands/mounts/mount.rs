@@ -33,6 +33,9 @@ use std::process::{Command, Stdio};
     writeback                        the kernel gathers writes first: faster for small writes\n  \
     noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
     threads=N                        threads that serve requests; default one for each processor, 2 to 8\n  \
+    write-cache=SIZE, name-cache=SIZE, node-cache=SIZE, page-cache=SIZE, inode-cache=COUNT\n  \
+    \x20                                memory; what is not said suits the computer (onode stat shows it)\n  \
+    write-back=SECONDS               how long written data may wait for more; default 5\n  \
     spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
     compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \

@@ -194,7 +194,12 @@ fn is_mounted(spec: &Spec) -> bool {
 
 fn mount_options(options: &Options) -> MountOptions {
     let usual = MountOptions::default();
+    let memory = &options.memory;
     let fitting = |bytes: usize| usize::try_from(cache_bytes(bytes as u64)).unwrap_or(bytes);
+    let chosen = |bytes: Option<u64>, usual: usize| match bytes {
+        Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        None => fitting(usual),
+    };
     MountOptions {
         read_only: options.read_only,
         accept_loss: options.accept_loss,
@@ -208,9 +213,14 @@ fn mount_options(options: &Options) -> MountOptions {
         // The mount answers no open calls, which makes opening a file almost free.
         opens_are_counted: false,
         closes_are_heard: options.hears_closes(),
-        write_cache_bytes: fitting(usual.write_cache_bytes).max(usual.stream_bytes),
-        name_cache_bytes: fitting(usual.name_cache_bytes),
-        cached_inodes: fitting(INODES_MAX * INODE_BYTES) / INODE_BYTES,
+        write_cache_bytes: chosen(memory.write_cache, usual.write_cache_bytes).max(usual.stream_bytes),
+        write_back_age_seconds: memory.write_back_seconds.unwrap_or(usual.write_back_age_seconds),
+        name_cache_bytes: chosen(memory.name_cache, usual.name_cache_bytes),
+        cached_inodes: match memory.inode_cache {
+            Some(count) => count as usize,
+            None => fitting(INODES_MAX * INODE_BYTES) / INODE_BYTES,
+        },
+        device: memory.device,
         ..usual
     }
 }

@@ -20,6 +20,7 @@ fn figures() -> Figures {
         objects: 3,
         files: BTreeMap::from([("dirty_bytes".to_owned(), 4096), ("changes".to_owned(), 0)]),
         requests: BTreeMap::new(),
+        settings: BTreeMap::new(),
         device: device.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         tags: Vec::new(),
         segments_cleaned: 0,

@@ -32,6 +32,7 @@ pub fn figures() -> Figures {
         objects: 3,
         files: BTreeMap::new(),
         requests: BTreeMap::new(),
+        settings: BTreeMap::new(),
         device: BTreeMap::new(),
         tags: Vec::new(),
         segments_cleaned: 0,

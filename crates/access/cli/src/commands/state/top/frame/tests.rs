@@ -16,6 +16,7 @@ fn figures(programs: u64, written: u64) -> Figures {
         objects: 3,
         files: BTreeMap::from([("written_bytes".to_owned(), written)]),
         requests: BTreeMap::new(),
+        settings: BTreeMap::new(),
         device: BTreeMap::new(),
         tags: vec![Tag { tag: "data".to_owned(), programs, bytes_programmed: programs * 1000, ..Tag::default() }],
         segments_cleaned: 0,
