@@ -17,7 +17,7 @@
 //! * Every page carries a checksum bound to its place and to the segment's sequence number, every
 //!   tree node one in its parent: torn, stale and misdirected pages are errors, never data.
 //!
-//! What it does not do yet: parity, compression, encryption.
+//! What it does not do yet: parity, encryption. Compression is a service above it.
 //!
 //! | folder | what it holds |
 //! |---|---|
