@@ -250,7 +250,7 @@ impl Checkpoints {
         log.table_mut().forget_emptied();
         self.written += 1;
         self.clean = clean;
-        index.entries_mut().nodes_mut().share_memory();
+        index.share_memory();
         Self::retire_failing(index, log, journal_sequence)
     }
 

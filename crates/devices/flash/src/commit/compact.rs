@@ -12,7 +12,7 @@
 
 use crate::index::tree::Setting;
 use crate::log::patch::Patch;
-use crate::log::record::{Change, Changes, FRAME_HEADER_BYTES, Piece, encoded};
+use crate::log::record::{Change, Changes, FRAME_HEADER_BYTES, Piece, encoded, encoded_mutation};
 use crate::medium::format::FEATURE_COMPACT_RECORDS;
 use crate::volume::Volume;
 use alloc::vec;
@@ -71,17 +71,17 @@ impl Volume<'_> {
         })
     }
 
-    /// What is logged of a mutation that has not been applied yet.
-    fn logged(&mut self, mutation: &Mutation) -> Result<Change> {
+    /// What is logged of a mutation that has not been applied yet, encoded.
+    fn logged(&mut self, mutation: &Mutation) -> Result<Vec<u8>> {
         if let Mutation::SetAttribute { object, key, value } = mutation
             && self.logs_compactly()
         {
             let patch = self.index.entry(self.log, &Key::attribute(*object, *key), |old| Patch::between(old, value))?;
             if let Some(patch) = patch.flatten() {
-                return Ok(Change::Patch { object: *object, key: *key, patch });
+                return Ok(encoded(&Change::Patch { object: *object, key: *key, patch }));
             }
         }
-        Ok(Change::Mutation(mutation.clone()))
+        Ok(encoded_mutation(mutation))
     }
 
     /// How the content of `transaction`, which will be durable at once, is placed. If the record
@@ -112,7 +112,7 @@ impl Volume<'_> {
                     let pieces = vec![Piece { location, length: data.len() as u32 }];
                     encoded(&Change::Place { object: *object, offset: *offset, pieces })
                 }
-                other => encoded(&self.logged(other)?),
+                other => self.logged(other)?,
             };
             bytes += change.len();
             plan.encoded.push(if is_write { Vec::new() } else { change });

@@ -6,7 +6,7 @@
 
 mod changes;
 
-pub use changes::{Changes, encoded};
+pub use changes::{Changes, encoded, encoded_mutation};
 
 use crate::log::patch::Patch;
 use crate::medium::errors::damaged;
@@ -160,12 +160,14 @@ impl Record {
     }
 }
 
+fn put_mutation(out: &mut Vec<u8>, one: &Mutation) {
+    out.push(CHANGE_MUTATION);
+    mutation::put(out, one);
+}
+
 fn put_change(out: &mut Vec<u8>, change: &Change) {
     match change {
-        Change::Mutation(one) => {
-            out.push(CHANGE_MUTATION);
-            mutation::put(out, one);
-        }
+        Change::Mutation(one) => put_mutation(out, one),
         Change::Place { object, offset, pieces } => {
             out.push(CHANGE_PLACE);
             varint::put(out, object.0);

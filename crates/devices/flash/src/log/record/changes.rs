@@ -1,9 +1,10 @@
 //! The changes of a transaction as its record has them: each is encoded once, as soon as it is
 //! known what of it is logged.
 
-use super::{COMMIT, Change, put_change};
+use super::{COMMIT, Change, put_change, put_mutation};
 use alloc::vec::Vec;
 use onode_base::varint;
+use onode_object::Mutation;
 
 /// Changes of one transaction in the order in which they were applied.
 #[derive(Debug, Default)]
@@ -53,5 +54,12 @@ const RECORD_HEADER_BYTES_MAX: usize = 21;
 pub fn encoded(change: &Change) -> Vec<u8> {
     let mut out = Vec::new();
     put_change(&mut out, change);
+    out
+}
+
+/// A mutation as the change that it is.
+pub fn encoded_mutation(mutation: &Mutation) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_mutation(&mut out, mutation);
     out
 }
