@@ -53,7 +53,8 @@ impl FileSystem {
         Ok(())
     }
 
-    fn check_compresses(&self) -> Result<()> {
+    /// That the device compresses content.
+    pub(crate) fn check_compresses(&self) -> Result<()> {
         let why = "nothing on this volume is compressed, unless it is mounted with compress= once";
         self.device.compression().map(drop).ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
     }

@@ -5,6 +5,7 @@
 //! under the lock of the file system, so writers come between steps and lose nothing. Programs
 //! reach it through [`REWRITE`], a range at a time: so they can show how far they are, and stop.
 
+use crate::content::cluster::blocks_of;
 use crate::error::{Error, Result};
 use crate::file_system::{BLOCK_BYTES, FileSystem};
 use crate::state::State;
@@ -31,7 +32,7 @@ impl FileSystem {
     /// stored anew, the rest is as it was; `ReadOnly`, `Stale`, `IsDirectory`; the device's errors.
     pub fn rewrite(&self, number: InodeNumber, offset: u64, length: u64) -> Result<()> {
         self.check_writable()?;
-        self.chosen_compression(number)?;
+        self.check_compresses()?;
         let end = offset.saturating_add(length);
         let step = (self.transaction_bytes as u64 / ALIGNMENT).max(1) * ALIGNMENT;
         let mut at = offset;
@@ -93,10 +94,9 @@ impl FileSystem {
         let mut demand = Demand { object_bytes: size, ..Demand::default() };
         for mutation in &transaction.mutations {
             let Mutation::Write { offset, data, .. } = mutation else { continue };
-            let length = data.len() as u64;
             demand.ranges += 1;
-            demand.bytes += length;
-            demand.blocks += (offset + length).div_ceil(Demand::BLOCK_BYTES) - offset / Demand::BLOCK_BYTES;
+            demand.bytes += data.len() as u64;
+            demand.blocks += blocks_of(*offset, data.len());
         }
         self.leave_room(state, &demand)?;
         self.commit_promised(state, transaction)
