@@ -2,25 +2,15 @@
 //! else of a file changes.
 
 mod common;
+#[path = "common/compressed.rs"]
+mod compressed;
 
 use common::Folder;
-use onode::{Compression, CreateOptions, InodeNumber, MountOptions, Spec, Volume};
+use compressed::{close, make, open, text};
+use onode::{Compression, InodeNumber, Spec, Volume};
 use onode_fs::{Allocate, Caller, ErrorKind, Follow};
 
 const LENGTH: usize = 1 << 20;
-
-fn open(spec: &Spec, compression: Compression) -> Volume {
-    Volume::open(spec, MountOptions { compression, ..MountOptions::default() }).unwrap()
-}
-
-/// The image can be opened again.
-fn close(volume: Volume) {
-    volume.close().unwrap();
-}
-
-fn text() -> Vec<u8> {
-    (0..LENGTH).map(|at| b"lorem ipsum dolor sit amet "[at % 27] ^ (at / 900) as u8).collect()
-}
 
 fn number(volume: &Volume, path: &str) -> InodeNumber {
     volume.files().resolve(path.as_bytes(), Follow::No).unwrap()
@@ -44,20 +34,14 @@ fn made(folder: &Folder) -> Vec<Spec> {
             format!("tier:{},{}", at("fast"), at("big")),
         ),
     ];
-    specs
-        .iter()
-        .map(|(make, open)| {
-            Volume::create(&Spec::parse(make).unwrap(), &CreateOptions::default()).unwrap();
-            Spec::parse(open).unwrap()
-        })
-        .collect()
+    make(&specs)
 }
 
 #[test]
 fn what_was_written_before_takes_fewer_bytes_and_stays_what_it_is() {
     let folder = Folder::new("rewrite");
     for spec in made(&folder) {
-        let mut expected = text();
+        let mut expected = text(LENGTH, 0);
         let volume = open(&spec, Compression::Never);
         volume.files().write_file(&Caller::root(), b"/text", &expected, 0o640).unwrap();
         let file = number(&volume, "/text");

@@ -2,9 +2,12 @@
 //! the volume is opened later, and one that was never mounted so has no trace of it.
 
 mod common;
+#[path = "common/compressed.rs"]
+mod compressed;
 
 use common::Folder;
-use onode::{Compression, CreateOptions, MountOptions, Spec, Volume, open_device, repair_files};
+use compressed::{close, make, open, text};
+use onode::{Compression, Spec, Volume, open_device, repair_files};
 use onode_fs::volume::{VOLUME, VolumeInfo};
 use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, RenameFlags};
 use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, Transaction};
@@ -16,32 +19,13 @@ fn made(folder: &Folder, bytes: u64) -> Vec<Spec> {
         (format!("flash:{},size={bytes},page=2K,pages-per-block=16", at("flash")), format!("flash:{}", at("flash"))),
         (format!("scm:{},size={bytes}", at("scm")), format!("scm:{}", at("scm"))),
     ];
-    specs
-        .iter()
-        .map(|(make, open)| {
-            Volume::create(&Spec::parse(make).unwrap(), &CreateOptions::default()).unwrap();
-            Spec::parse(open).unwrap()
-        })
-        .collect()
-}
-
-fn open(spec: &Spec, compression: Compression) -> Volume {
-    Volume::open(spec, MountOptions { compression, ..MountOptions::default() }).unwrap()
+    make(&specs)
 }
 
 /// Whether the settings say that content may be compressed.
 fn is_admitted(spec: &Spec) -> bool {
     let (device, _) = open_device(spec, true, false).unwrap();
     VolumeInfo::load(device.as_ref()).unwrap().features.incompatible & 4 != 0
-}
-
-/// The image can be opened again.
-fn close(volume: Volume) {
-    volume.close().unwrap();
-}
-
-fn text(length: usize, seed: u8) -> Vec<u8> {
-    (0..length).map(|at| b"lorem ipsum dolor sit amet "[at % 27] ^ (at / 900) as u8 ^ seed).collect()
 }
 
 fn noise(length: usize, seed: u64) -> Vec<u8> {
