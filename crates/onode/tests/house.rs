@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 9] = [
     &["onode-engine"],
     &["onode-flash", "onode-scm", "onode-tier", "onode-spaces", "onode-fs"],
     &["onode-services"],
-    &["onode", "onode-heap-derive"],
+    &["onode", "onode-heap-derive", "onode-ring"],
     &["onode-fuse", "onode-heap", "onode-console"],
     &["onode-lab", "onode-crash", "onode-capi"],
     &["onode-cli"],

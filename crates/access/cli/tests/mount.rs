@@ -78,7 +78,8 @@ fn a_killed_mount_is_recovered_by_the_next() {
     up.signal("KILL");
     assert_eq!(up.end().status.code(), None);
     let error = fs::read_dir(&directory).map(drop).expect_err("a dead mount");
-    assert!(error.to_string().contains("not connected"), "{error}");
+    // Which of both it is depends on how requests came.
+    assert!([Some(107), Some(103)].contains(&error.raw_os_error()), "{error}");
     let up = Running::start(&mut onode!("up", &directory, &image));
     wait_until("the files are back", || directory.join("synced").exists());
     assert!(fs::read(directory.join("synced")).expect("read") == [7; 200_000]);

@@ -1,28 +1,26 @@
 //! FUSE: a volume as a directory of the host.
 //!
 //! Keeps true: a mount that ends in any orderly way has everything saved, and one that does not is
-//! recognised and taken away by the next mount. The FUSE crate is known to `adaptor` and what
-//! stands right beside it, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no
+//! recognised and taken away by the next mount. The FUSE crate is known to what stands
+//! right beside `adaptor`, the volume only as a [`FileSystem`](onode_fs::FileSystem); there is no
 //! logic of files here.
 #![forbid(unsafe_code)]
 
 mod adaptor;
-mod breakdown;
-mod greeting;
 mod keeper;
-mod late;
 mod mountpoint;
 mod opening;
 mod options;
 mod request;
 mod serving;
 mod session;
-mod waiting;
+mod transport;
 
 pub use mountpoint::{
     Mounted, TYPE_NAME, all_mounts, detach, is_dead, mount_of, mounted_at, prepare, release, remount,
 };
-pub use options::{Atime, Options};
+pub use options::{Atime, IoUring, Options};
 pub use request::counts::Requests;
 pub use serving::{VIEW_PREFIX, Views};
 pub use session::{Ending, Mount};
+pub use transport::Transport;

@@ -142,7 +142,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 fn is_disconnected(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOTCONN)
+    // Where requests come by io_uring, the connection is cut a moment after the process is gone.
+    [Some(libc::ENOTCONN), Some(libc::ECONNABORTED)].contains(&error.raw_os_error())
 }
 
 /// Whether a mount without a living process stands at `directory`. Attributes may come from the
@@ -202,6 +203,14 @@ pub fn release(directory: &Path) -> Result<()> {
 /// `Permission`, `MountPoint` if nothing is mounted there.
 pub fn detach(directory: &Path) -> Result<()> {
     take_away(directory, UnmountFlags::DETACH)
+}
+
+/// The same for a mount that nobody serves any more: whoever waits for it gets an error.
+pub(crate) fn abort(directory: &Path) {
+    if unmount(directory, UnmountFlags::DETACH | UnmountFlags::FORCE).is_err() {
+        // If it cannot be taken out of sight either, it is a dead mount, which the next one clears.
+        let _ = detach(directory);
+    }
 }
 
 /// Gives a mount of ours the kernel's part of `options`: read-only, set-id bits, devices, programs.

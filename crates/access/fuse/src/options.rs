@@ -24,6 +24,18 @@ pub enum Atime {
     Strict,
 }
 
+/// Whether requests come by io_uring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoUring {
+    /// Where the kernel has it switched on.
+    #[default]
+    Auto,
+    /// In any case.
+    On,
+    /// Never.
+    Off,
+}
+
 /// The options of one mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -53,6 +65,8 @@ pub struct Options {
     /// How long a server thread looks for the next request before it goes to sleep, while requests
     /// keep coming.
     pub spin: Duration,
+    /// Whether requests come by io_uring.
+    pub io_uring: IoUring,
     /// How content is compressed that is written from now on.
     pub compression: Compression,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
@@ -100,6 +114,7 @@ impl Options {
             flush: true,
             threads: std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST),
             spin: Duration::ZERO,
+            io_uring: IoUring::default(),
             compression: Compression::Never,
             wear: None,
             memory: Memory::default(),
@@ -177,7 +192,7 @@ impl Options {
         fn refused<T>(why: String) -> Result<T> {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, noflush, threads=N, spin=MICROSECONDS, compress=none|fast|small|auto, \
+                 writeback, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
                  page-cache=SIZE, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
@@ -205,6 +220,12 @@ impl Options {
             Some(("spin", value)) => match value.parse() {
                 Ok(microseconds @ 0..=SPIN_MAX) => self.spin = Duration::from_micros(microseconds),
                 _ => return refused(format!("`{option}`: a server thread looks for 0 to {SPIN_MAX} microseconds")),
+            },
+            Some(("io-uring", value)) => match value {
+                "auto" => self.io_uring = IoUring::Auto,
+                "on" => self.io_uring = IoUring::On,
+                "off" => self.io_uring = IoUring::Off,
+                _ => return refused(format!("`{option}`: requests come by io_uring auto, on or off")),
             },
             Some(("compress", value)) => match Compression::from_name(value) {
                 Some(compression) => self.compression = compression,
@@ -234,13 +255,13 @@ mod tests {
     fn later_options_win() {
         let mut options = Options::new();
         options
-            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,rw,wear=static,compress=small,compress=fast")
+            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,io-uring=off,rw,wear=static,compress=small,compress=fast")
             .expect("valid");
         assert_eq!(options.wear, Some(WearPolicy::Static));
         assert_eq!(options.compression, Compression::Fast);
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
-        assert_eq!((options.flush, options.spin), (false, Duration::from_micros(7)));
+        assert_eq!((options.flush, options.spin, options.io_uring), (false, Duration::from_micros(7), IoUring::Off));
         let text =
             "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G";
         options.apply(text).expect("valid");
@@ -265,6 +286,7 @@ mod tests {
             "threads=many",
             "spin=1001",
             "spin=-1",
+            "io-uring=yes",
             "ro=1",
             "wear=none",
             "compress=zip",

@@ -9,4 +9,5 @@ pub mod directory;
 pub mod faces;
 pub mod page_cache;
 pub mod patience;
+pub mod reply;
 pub mod set_id;

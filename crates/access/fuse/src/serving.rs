@@ -3,18 +3,19 @@
 //! Keeps true: a request is counted before it is served, none is served after a panic, and between
 //! two of them a thread waits as `waiting` says. What a request means is the business of `adaptor`.
 
-use crate::breakdown::Breakdown;
-use crate::late::Late;
 use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
 use crate::request::counts::{Kind, Requests};
 use crate::request::faces::Faces;
 use crate::request::page_cache::PageCache;
 use crate::request::set_id::SetId;
-use crate::waiting::Waiting;
+use crate::transport::breakdown::Breakdown;
+use crate::transport::late::Late;
+use crate::transport::waiting::Waiting;
+use fuser::InitFlags;
 use onode::Result;
 use onode_fs::FileSystem;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long the kernel may believe what it knows; it drops what it changes itself.
@@ -39,7 +40,9 @@ pub(crate) struct Adaptor {
     /// How long the kernel may believe what it knows. Where others change the files without it: not
     /// at all.
     pub(crate) ttl: Duration,
-    pub(crate) opening: Opening,
+    wanted: Opening,
+    /// What is left of it after the kernel has said what it can do.
+    agreed: OnceLock<Opening>,
     pub(crate) closing_tells: bool,
     pub(crate) page_cache: Arc<PageCache>,
     pub(crate) set_id: SetId,
@@ -58,13 +61,13 @@ impl Adaptor {
     ) -> Result<Self> {
         let Late { notifier, device, breakdown } = late;
         let is_shared = files.device().share().is_some();
-        let opening = Opening::wanted(is_shared, options);
         Ok(Self {
             writeback: options.writeback && !is_shared,
             is_shared,
             keeps_links: !is_shared && (options.atime != Atime::Strict || options.read_only),
             ttl: if is_shared { Duration::ZERO } else { TTL },
-            opening,
+            wanted: Opening::wanted(is_shared, options),
+            agreed: OnceLock::new(),
             // The close of a block device syncs it.
             closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
@@ -78,25 +81,60 @@ impl Adaptor {
         })
     }
 
-    /// To be called first by what answers a request, and held until it is answered.
+    /// How the kernel gets at content.
+    pub(crate) fn opening(&self) -> Opening {
+        *self.agreed.get().unwrap_or(&self.wanted)
+    }
+
+    /// What this mount wants of a kernel that can do so much, beside what every mount wants.
+    pub(crate) fn agree(&self, capabilities: InitFlags) -> InitFlags {
+        let opening = *self.agreed.get_or_init(|| self.wanted.with(capabilities, self.is_shared));
+        let mut flags = opening.flags();
+        if self.writeback {
+            flags |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        if self.keeps_links {
+            flags |= InitFlags::FUSE_CACHE_SYMLINKS;
+        }
+        if self.requests.come_by_io_uring() {
+            self.requests.by_io_uring(capabilities.contains(InitFlags::FUSE_OVER_IO_URING));
+            flags |= InitFlags::FUSE_OVER_IO_URING;
+        }
+        flags
+    }
+
+    /// What ends all threads that serve when one has panicked.
+    pub(crate) fn breakdown(&self) -> &Breakdown {
+        &self.breakdown
+    }
+
+    /// To be called first by what answers a request from the device, and held until it is answered.
     pub(crate) fn serve(&self, kind: Kind) -> Served<'_> {
+        self.waiting.begin();
+        Served { waits: true, ..self.serve_on_ring(kind) }
+    }
+
+    /// The same for a request that came by io_uring: there nobody waits actively for the next one.
+    pub(crate) fn serve_on_ring(&self, kind: Kind) -> Served<'_> {
         self.breakdown.stop_here();
         self.requests.count(kind);
-        self.waiting.begin();
-        Served(self)
+        Served { adaptor: self, waits: false }
     }
 }
 
 /// A request that is being served. When this is dropped it was answered, and its thread waits for
 /// the next one.
-pub(crate) struct Served<'a>(&'a Adaptor);
+pub(crate) struct Served<'a> {
+    adaptor: &'a Adaptor,
+    waits: bool,
+}
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.breakdown.come();
-        } else {
-            self.0.waiting.wait();
+            self.adaptor.breakdown.come();
+        } else if self.waits {
+            self.adaptor.waiting.wait();
         }
     }
 }

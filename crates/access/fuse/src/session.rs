@@ -5,11 +5,14 @@
 //! open then lose their connection, not their data.
 
 use crate::keeper::Keeper;
-use crate::late::Late;
 use crate::mountpoint;
-use crate::options::{Atime, Options};
+use crate::options::{Atime, IoUring, Options};
 use crate::request::faces::Faces;
 use crate::serving::{Adaptor, Views};
+use crate::transport::Transport;
+use crate::transport::classic::Classic;
+use crate::transport::late::Late;
+use crate::transport::rings::Rings;
 use fuser::{Config, MountOption, Session, SessionACL};
 use onode::{Class, Error, Result, Volume};
 use std::fs::File;
@@ -30,6 +33,7 @@ pub struct Mount {
     volume: Arc<Volume>,
     keeper: Keeper,
     server: JoinHandle<io::Result<()>>,
+    transport: Transport,
 }
 
 /// How a mount ended.
@@ -47,7 +51,7 @@ impl Mount {
     /// somebody else unmounts it or the server fails.
     ///
     /// # Errors
-    /// `MountPoint`, `NoFuse`, `Permission`.
+    /// `MountPoint`, `NoFuse` (or no io_uring, if it is wanted in any case), `Permission`.
     pub fn start(
         volume: Arc<Volume>,
         directory: &Path,
@@ -59,17 +63,23 @@ impl Mount {
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
         let late = Late::new(options.threads);
         let faces = Faces::new(volume.block_faces().to_vec());
-        let adaptor = Adaptor::new(Arc::clone(volume.files()), options, views, faces, late.clone())?;
-        let session = Session::new(adaptor, &directory, &configuration(&volume, options))
-            .map_err(|error| mount_error(&directory, &error))?;
+        let adaptor = Arc::new(Adaptor::new(Arc::clone(volume.files()), options, views, faces, late.clone())?);
+        let (session, rings) = connect(&adaptor, &directory, &volume, options)?;
+        let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
-        let server = serve(session, on_end)?;
+        let server = serve(session, rings, &directory, on_end)?;
         mountpoint::raise_read_ahead(&directory);
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
         }
-        Ok(Self { directory, volume, keeper, server })
+        Ok(Self { directory, volume, keeper, server, transport })
+    }
+
+    /// How requests come.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        self.transport
     }
 
     /// The volume.
@@ -83,7 +93,7 @@ impl Mount {
     /// # Errors
     /// What could not be saved; `Bug` if the server broke down.
     pub fn finish(self) -> Result<Ending> {
-        let Self { directory, volume, keeper, server } = self;
+        let Self { directory, volume, keeper, server, transport: _ } = self;
         let mut ending = Ending::Clean;
         let mut saved = Ok(());
         if !server.is_finished() {
@@ -115,13 +125,64 @@ impl Mount {
     }
 }
 
+/// Mounts, with requests by io_uring if they are wanted so and can be had.
+fn connect(
+    adaptor: &Arc<Adaptor>,
+    directory: &Path,
+    volume: &Volume,
+    options: &Options,
+) -> Result<(Session<Classic>, Option<Rings>)> {
+    let mount = |threads| {
+        let configuration = configuration(volume, options, threads);
+        Session::new(Classic(Arc::clone(adaptor)), directory, &configuration)
+            .map_err(|error| mount_error(directory, &error))
+    };
+    let what = || format!("cannot mount at {} with io-uring=on", directory.display());
+    let hint = "leave the option out: io_uring is used where it can be had";
+    if Transport::choose(options.io_uring).map_err(|why| Error::new(Class::NoFuse, what(), why).hint(hint))?
+        == Transport::IoUring
+    {
+        adaptor.requests.by_io_uring(true);
+        // What the kernel does not ask by io_uring, such as forgetting, one thread reads.
+        let session = mount(1)?;
+        let rings = match adaptor.requests.come_by_io_uring() {
+            true => Rings::start(adaptor, &session, options.threads),
+            false => Err(io::Error::other("the kernel does not agree")),
+        };
+        match rings {
+            Ok(rings) => return Ok((session, Some(rings))),
+            Err(error) if options.io_uring == IoUring::On => {
+                return Err(Error::new(Class::NoFuse, what(), error.to_string()).hint(hint));
+            }
+            // Nobody has seen the mount; it is taken away and made in the usual way.
+            Err(_) => drop(session),
+        }
+        adaptor.requests.by_io_uring(false);
+    }
+    Ok((mount(options.threads)?, None))
+}
+
 /// Serves a session in threads of its own; `on_end` is called when they end.
-fn serve(session: Session<Adaptor>, on_end: impl FnOnce() + Send + 'static) -> Result<JoinHandle<io::Result<()>>> {
+fn serve(
+    session: Session<Classic>,
+    rings: Option<Rings>,
+    directory: &Path,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<io::Result<()>>> {
     let failed = |error: io::Error| Error::new(Class::General, "cannot start a thread", error.to_string());
     let mut session = session.spawn().map_err(failed)?;
     let nothing = std::thread::Builder::new().spawn(|| Ok(())).map_err(failed)?;
     let served = std::mem::replace(&mut session.guard, nothing);
+    let directory = directory.to_owned();
     let server = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
+        if let Some(Err(error)) = rings.map(Rings::join) {
+            // Programs that wait get an error, and so does who waits at the device. Without the
+            // right to that, it ends with the process.
+            mountpoint::abort(&directory);
+            drop(session);
+            on_end();
+            return Err(error);
+        }
         let result = served.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")));
         if result.is_ok() {
             // The kernel has ended the mount. A session that is dropped unmounts whatever is at its
@@ -153,7 +214,7 @@ fn served(directory: &Path, server: JoinHandle<io::Result<()>>) -> Result<()> {
     })
 }
 
-fn configuration(volume: &Volume, options: &Options) -> Config {
+fn configuration(volume: &Volume, options: &Options, threads: usize) -> Config {
     let choose = |condition: bool, yes: MountOption, no: MountOption| if condition { yes } else { no };
     let mut config = Config::default();
     config.mount_options = vec![
@@ -169,9 +230,9 @@ fn configuration(volume: &Volume, options: &Options) -> Config {
         choose(options.atime == Atime::Never, MountOption::NoAtime, MountOption::Atime),
     ];
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(options.threads);
+    config.n_threads = Some(threads);
     // A queue for each thread is better; who has the device from the helper may not open it.
-    config.clone_fd = options.threads > 1 && File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    config.clone_fd = threads > 1 && File::options().read(true).write(true).open("/dev/fuse").is_ok();
     config
 }
 

@@ -1,7 +1,7 @@
 //! A panic in one of several server threads ends the mount, and nothing more is served.
 
 use onode::{Class, MountOptions, Spec, Volume};
-use onode_fuse::{Mount, Options};
+use onode_fuse::{Mount, Options, Transport};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// A new directory of its own.
-fn directory() -> PathBuf {
-    let path = std::env::temp_dir().join(format!("onode-breakdown-{}", std::process::id()));
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("onode-breakdown-{name}-{}", std::process::id()));
     fs::create_dir_all(&path).expect("directory");
     path
 }
@@ -21,18 +21,34 @@ fn a_panic_of_one_thread_ends_all() {
         eprintln!("skipped: no /dev/fuse");
         return;
     }
-    let directory = directory();
+    breaks_down("device", "threads=4,io-uring=off", Transport::Device);
+}
+
+/// Only where somebody has switched it on: a test changes nothing for others.
+#[test]
+fn a_panic_of_one_thread_ends_all_that_io_uring_serves() {
+    if !std::fs::read_to_string("/sys/module/fuse/parameters/enable_uring").is_ok_and(|state| state.trim() == "Y") {
+        eprintln!("skipped: FUSE over io_uring is not switched on");
+        return;
+    }
+    breaks_down("ring", "threads=4,io-uring=on", Transport::IoUring);
+}
+
+fn breaks_down(name: &str, list: &str, transport: Transport) {
+    let directory = directory(name);
     let spec = Spec::parse("ram:size=8M").expect("spec");
     let volume = Arc::new(Volume::open(&spec, MountOptions::default()).expect("volume"));
     let mut options = Options::new();
-    options.apply("threads=4").expect("options");
+    options.apply(list).expect("options");
     let views = Box::new(|name: &str, _: &_| -> Option<Vec<u8>> { panic!("this view ({name}) is there to panic") });
     let (ended, end) = channel();
     let on_end = move || ended.send(()).expect("it is waited for");
     let mount = Mount::start(volume, &directory, &options, views, on_end).expect("mount");
+    assert_eq!(mount.transport(), transport);
     let file = fs::File::create(directory.join("open")).expect("create");
     let error = rustix::fs::getxattr(&directory, "onode.boom", &mut [0_u8; 8]).expect_err("no answer");
-    assert_eq!(error, rustix::io::Errno::IO);
+    // Who waits when the mount is taken away is told so.
+    assert!([rustix::io::Errno::IO, rustix::io::Errno::CONNABORTED].contains(&error), "{error}");
     end.recv_timeout(Duration::from_secs(20)).expect("the server ends");
     fs::metadata(directory.join("other")).expect_err("nothing is served");
     let error = mount.finish().expect_err("it broke down");

@@ -6,19 +6,15 @@
 use crate::opening::Opening;
 use crate::request::answer::Answer;
 use crate::request::convert::{errno, inode};
+use crate::request::credentials::Who;
 use crate::request::faces::Faces;
 use crate::request::patience;
+use crate::request::reply::WriteReply;
 use crate::serving::Adaptor;
-use fuser::{INodeNo, LockOwner, OpenFlags, ReplyData, ReplyWrite, Request};
+use fuser::{Errno, INodeNo, LockOwner, OpenFlags};
 use onode_base::ErrorKind;
 use onode_fs::Caller;
-use std::cell::RefCell;
 use std::sync::Arc;
-
-thread_local! {
-    /// What a thread reads into; as large as its largest read so far.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 /// What the kernel asks of the content of a file.
 pub(crate) struct Asked {
@@ -34,36 +30,25 @@ pub(crate) struct Asked {
 }
 
 impl Adaptor {
-    pub(crate) fn read_content(&self, asked: &Asked, size: usize, reply: ReplyData) {
+    /// Reads into `buffer` and says how many bytes.
+    pub(crate) fn read(&self, asked: &Asked, buffer: &mut [u8]) -> Result<usize, Errno> {
         let Asked { number, offset, .. } = *asked;
         if asked.owner.is_none() {
             self.page_cache.filled(number);
         }
         let renews = asked.flags.0 & libc::O_NOATIME == 0;
-        BUFFER.with_borrow_mut(|buffer| {
-            if buffer.len() < size {
-                buffer.resize(size, 0);
-            }
-            let buffer = &mut buffer[..size];
-            let read = match (Faces::owns(number), renews) {
-                (true, _) => self.faces.read(number, offset, buffer),
-                (false, true) => self.files.read(inode(number), offset, buffer).map_err(|error| errno(&error)),
-                (false, false) => self.files.read_noatime(inode(number), offset, buffer).map_err(|error| errno(&error)),
-            };
-            match read {
-                Ok(length) => reply.data(&buffer[..length]),
-                Err(errno) => reply.error(errno),
-            }
-        });
+        match (Faces::owns(number), renews) {
+            (true, _) => self.faces.read(number, offset, buffer),
+            (false, true) => self.files.read(inode(number), offset, buffer).map_err(|error| errno(&error)),
+            (false, false) => self.files.read_noatime(inode(number), offset, buffer).map_err(|error| errno(&error)),
+        }
     }
 
-    pub(crate) fn write_content(&self, request: &Request, asked: &Asked, data: &[u8], reply: ReplyWrite) {
+    /// Writes, and answers at once or from another thread.
+    pub(crate) fn write(&self, who: Who, asked: &Asked, data: &[u8], reply: impl WriteReply) {
         let Asked { number, offset, owner, .. } = *asked;
         if Faces::owns(number) {
-            return match self.faces.write(number, offset, data) {
-                Ok(written) => reply.written(written),
-                Err(errno) => reply.error(errno),
-            };
+            return reply.now(self.faces.write(number, offset, data));
         }
         // One that has an owner passed the kernel's cache, which may still hold what was there
         // before.
@@ -73,7 +58,7 @@ impl Adaptor {
         let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
         let answer = Answer { number, offset, page_cache, reply };
         // Of a file that it does not keep content of the kernel leaves its capabilities to us.
-        if self.opening == Opening::Direct
+        if self.opening() == Opening::Direct
             && let Err(error) = self.files.drop_capabilities(inode(number))
         {
             return answer.written(Err(error));
@@ -89,10 +74,10 @@ impl Adaptor {
         };
         // The caller of a write from the kernel's cache is unknown.
         let (written, caller) =
-            if asked.takes_bits { self.set_id.taking_bits(request, number, write) } else { write(&Caller::root()) };
+            if asked.takes_bits { self.set_id.taking_bits(who, number, write) } else { write(&Caller::root()) };
         match written {
             Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
-                patience::write(&self.files, caller, data, answer);
+                patience::write(&self.files, caller, data, answer.later());
             }
             written => answer.written(written),
         }

@@ -1,10 +1,11 @@
-//! How often the kernel asked for what: one counter for each kind of request.
+//! How often the kernel asked for what, one counter for each kind of request, and which way the
+//! requests come.
 //!
 //! What a call of a program costs is decided by how many requests it makes; with the counters
 //! `onode stat`, a test or a benchmark can tell. Kinds that were never asked for are not listed.
 //! Nothing is decided by them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What the kernel asks for, in the field's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,15 +87,26 @@ const NAMES: [&str; Kind::CopyFileRange as usize + 1] = [
 #[derive(Debug)]
 pub struct Requests {
     counts: [AtomicU64; NAMES.len()],
+    by_ring: AtomicBool,
 }
 
 impl Requests {
     pub(crate) fn new() -> Self {
-        Self { counts: [const { AtomicU64::new(0) }; NAMES.len()] }
+        Self { counts: [const { AtomicU64::new(0) }; NAMES.len()], by_ring: AtomicBool::new(false) }
     }
 
     pub(crate) fn count(&self, kind: Kind) {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether they come by io_uring.
+    pub fn come_by_io_uring(&self) -> bool {
+        self.by_ring.load(Ordering::SeqCst)
+    }
+
+    /// Says whether they shall come by io_uring, or do.
+    pub(crate) fn by_io_uring(&self, is_so: bool) {
+        self.by_ring.store(is_so, Ordering::SeqCst);
     }
 
     /// The kinds that were asked for since the mount began, each with how often.

@@ -1,7 +1,6 @@
 //! Who asks. A request tells the user and the group; what else the process may do stands in its
 //! folder of `/proc`, which is looked at only where that decides.
 
-use fuser::Request;
 use onode_fs::Caller;
 
 const CAP_FSETID: u32 = 4;
@@ -9,34 +8,42 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Attributes of administrators.
 const TRUSTED: &[u8] = b"trusted.";
 
+/// User, group and process of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) pid: u32,
+}
+
 /// Who asks, for what the kernel has checked already.
-pub(crate) fn caller(request: &Request, umask: u32) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), umask, groups: None }
+pub(crate) const fn caller(who: Who, umask: u32) -> Caller {
+    Caller { uid: who.uid, gid: who.gid, umask, groups: None }
 }
 
 /// Who asks, for what depends on all groups and on whether set-id bits may stay: the super-user, or
 /// a user with groups.
-pub(crate) fn caller_with_groups(request: &Request) -> Caller {
-    let found = Credentials::of(request);
-    if request.uid() == 0 && found.as_ref().is_none_or(|found| found.can(CAP_FSETID)) {
+pub(crate) fn caller_with_groups(who: Who) -> Caller {
+    let found = Credentials::of(who);
+    if who.uid == 0 && found.as_ref().is_none_or(|found| found.can(CAP_FSETID)) {
         return Caller::root();
     }
     // Who is not known to be in a group is not.
     let groups = found.map_or_else(Vec::new, |found| found.groups);
-    Caller { uid: request.uid().max(1), gid: request.gid(), umask: 0, groups: Some(groups) }
+    Caller { uid: who.uid.max(1), gid: who.gid, umask: 0, groups: Some(groups) }
 }
 
 /// Whether who asks may know of the attributes of administrators. A capability of other users is
 /// one of a name space of theirs.
-fn is_administrator(request: &Request) -> bool {
-    request.uid() == 0 && Credentials::of(request).is_none_or(|found| found.can(CAP_SYS_ADMIN))
+fn is_administrator(who: Who) -> bool {
+    who.uid == 0 && Credentials::of(who).is_none_or(|found| found.can(CAP_SYS_ADMIN))
 }
 
 /// The names of a list, each ended by a zero byte, that whoever asks may see.
-pub(crate) fn names_shown(request: &Request, names: Vec<u8>) -> Vec<u8> {
+pub(crate) fn names_shown(who: Who, names: Vec<u8>) -> Vec<u8> {
     let is_hidden = |name: &[u8]| name.starts_with(TRUSTED);
     let each = || names.split_inclusive(|byte| *byte == 0);
-    if !each().any(is_hidden) || is_administrator(request) {
+    if !each().any(is_hidden) || is_administrator(who) {
         return names;
     }
     each().filter(|name| !is_hidden(name)).flatten().copied().collect()
@@ -50,8 +57,8 @@ struct Credentials {
 
 impl Credentials {
     /// Those of the thread that asks; `None` if it cannot be seen from here.
-    fn of(request: &Request) -> Option<Self> {
-        let status = match request.pid() {
+    fn of(who: Who) -> Option<Self> {
+        let status = match who.pid {
             0 => return None,
             id => std::fs::read_to_string(format!("/proc/{id}/status")).ok()?,
         };

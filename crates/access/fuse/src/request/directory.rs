@@ -3,49 +3,38 @@
 //! The file system hands out entries one by one; what does not fit into the answer any more is
 //! refused and comes first the next time.
 
-use crate::request::convert::{attributes, errno, file_type, inode, no_attributes};
-use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use crate::request::answer::{Entry, Listed};
+use crate::request::convert::{errno, file_type, inode, no_attributes};
+use fuser::{Errno, FileAttr, Generation, INodeNo};
 use onode_fs::{DirectoryEntry, FileSystem};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-pub(crate) fn read(files: &FileSystem, number: INodeNo, offset: u64, mut reply: ReplyDirectory) {
-    let result = files.read_directory(inode(number), offset, &mut |entry: &DirectoryEntry| {
-        let name = OsStr::from_bytes(&entry.name);
-        !reply.add(INodeNo(entry.inode.0), entry.cursor, file_type(entry.file_type), name)
-    });
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(&error)),
-    }
+/// A name and a type, not to be remembered: `.`, `..` and files whose inode is damaged.
+fn bare(entry: &DirectoryEntry) -> Entry {
+    let number = INodeNo(entry.inode.0);
+    let attributes = FileAttr { ino: number, kind: file_type(entry.file_type), ..no_attributes() };
+    Entry { attributes, generation: Generation(0) }
 }
 
-pub(crate) fn read_plus(
+/// Hands the entries from `offset` on to `take` until it refuses one. With `plus` they come with
+/// attributes, which the kernel may believe for `ttl`.
+pub(crate) fn list(
     files: &FileSystem,
     number: INodeNo,
     offset: u64,
-    ttl: &Duration,
-    mut reply: ReplyDirectoryPlus,
-) {
-    let result = files.read_directory_plus(inode(number), offset, &mut |entry: &DirectoryEntry| {
-        let name = OsStr::from_bytes(&entry.name);
-        let number = INodeNo(entry.inode.0);
-        let added = match &entry.attributes {
-            Some(found) => {
-                let generation = Generation(u64::from(found.generation));
-                reply.add(number, entry.cursor, name, ttl, &attributes(found), generation)
-            }
-            // `.`, `..` and files whose inode is damaged: a name and a type, not to be remembered.
-            None => {
-                let shown = FileAttr { ino: number, kind: file_type(entry.file_type), ..no_attributes() };
-                reply.add(number, entry.cursor, name, &Duration::ZERO, &shown, Generation(0))
-            }
+    plus: Option<Duration>,
+    take: &mut dyn FnMut(&Listed<'_>) -> bool,
+) -> Result<(), Errno> {
+    let each = &mut |entry: &DirectoryEntry| {
+        let (shown, ttl) = match (&entry.attributes, plus) {
+            (Some(found), Some(ttl)) => (Entry::from(found), ttl),
+            _ => (bare(entry), Duration::ZERO),
         };
-        !added
-    });
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(&error)),
-    }
+        take(&Listed { entry: shown, cursor: entry.cursor, name: &entry.name, ttl })
+    };
+    let listed = match plus {
+        Some(_) => files.read_directory_plus(inode(number), offset, each),
+        None => files.read_directory(inode(number), offset, each),
+    };
+    listed.map_err(|error| errno(&error))
 }

@@ -6,12 +6,11 @@
 //! told, and nothing in the folder can be made, renamed or removed. What is not ours goes to the
 //! file system of the volume.
 
+use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{errno_of, no_attributes, system_time};
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use onode::{BlockFace, SystemClock};
 use onode_base::{Clock, ErrorKind};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime};
 
 /// The name in the root directory.
@@ -48,8 +47,8 @@ impl Faces {
     }
 
     /// Whether a name may not be given, taken or removed.
-    pub(crate) fn guards(&self, parent: INodeNo, name: &OsStr) -> bool {
-        Self::owns(parent) || (!self.faces.is_empty() && parent == INodeNo::ROOT && name.as_bytes() == NAME)
+    pub(crate) fn guards(&self, parent: INodeNo, name: &[u8]) -> bool {
+        Self::owns(parent) || (!self.faces.is_empty() && parent == INodeNo::ROOT && name == NAME)
     }
 
     fn face(&self, number: INodeNo) -> Option<&BlockFace> {
@@ -58,8 +57,7 @@ impl Faces {
     }
 
     /// What a name is; for names that [`guards`](Self::guards) tells of.
-    pub(crate) fn lookup(&self, parent: INodeNo, name: &OsStr) -> Result<FileAttr, Errno> {
-        let name = name.as_bytes();
+    pub(crate) fn lookup(&self, parent: INodeNo, name: &[u8]) -> Result<FileAttr, Errno> {
         let face = || self.faces.iter().position(|face| face.name().as_bytes() == name);
         let found = match parent {
             _ if name == b"." => Some(parent),
@@ -173,26 +171,18 @@ impl Faces {
         all.map(|((number, kind, name), cursor)| (number, cursor, kind, name))
     }
 
-    pub(crate) fn list(&self, number: INodeNo, offset: u64, mut reply: ReplyDirectory) {
+    /// Hands the entries of a folder from `offset` on to `take` until it refuses one.
+    pub(crate) fn list(&self, number: INodeNo, offset: u64, ttl: Duration, take: &mut dyn FnMut(&Listed<'_>) -> bool) {
         for (number, cursor, kind, name) in self.entries(number, offset) {
-            if reply.add(number, cursor, kind, OsStr::from_bytes(name)) {
-                break;
-            }
-        }
-        reply.ok();
-    }
-
-    pub(crate) fn list_plus(&self, number: INodeNo, offset: u64, ttl: &Duration, mut reply: ReplyDirectoryPlus) {
-        for (number, cursor, kind, name) in self.entries(number, offset) {
-            let shown = match self.attributes(number) {
+            let attributes = match self.attributes(number) {
                 Ok(found) if !name.starts_with(b".") => found,
                 _ => FileAttr { ino: number, kind, ..no_attributes() },
             };
-            if reply.add(number, cursor, OsStr::from_bytes(name), ttl, &shown, Generation(0)) {
+            let entry = Entry { attributes, generation: Generation(0) };
+            if !take(&Listed { entry, cursor, name, ttl }) {
                 break;
             }
         }
-        reply.ok();
     }
 }
 
@@ -208,14 +198,14 @@ mod tests {
     }
 
     fn found(faces: &Faces, parent: INodeNo, name: &str) -> Result<INodeNo, i32> {
-        faces.lookup(parent, OsStr::new(name)).map(|found| found.ino).map_err(|errno| errno.code())
+        faces.lookup(parent, name.as_bytes()).map(|found| found.ino).map_err(|errno| errno.code())
     }
 
     #[test]
     fn names_lead_to_faces_and_back() {
         let faces = faces();
-        assert!(faces.guards(INodeNo::ROOT, OsStr::new(".onode")) && !faces.guards(INodeNo::ROOT, OsStr::new("onode")));
-        assert!(!Faces::new(Vec::new()).guards(INodeNo::ROOT, OsStr::new(".onode")));
+        assert!(faces.guards(INodeNo::ROOT, b".onode") && !faces.guards(INodeNo::ROOT, b"onode"));
+        assert!(!Faces::new(Vec::new()).guards(INodeNo::ROOT, b".onode"));
         assert_eq!(found(&faces, INodeNo::ROOT, ".onode"), Ok(FOLDER));
         assert_eq!(found(&faces, FOLDER, "spaces"), Ok(SPACES_FOLDER));
         assert_eq!(found(&faces, FOLDER, "disk"), Err(libc::ENOENT));

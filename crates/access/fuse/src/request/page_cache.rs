@@ -10,8 +10,9 @@
 //! its own does it, and answers the write when it is done: after the answer no reader finds the old
 //! bytes.
 
-use crate::late::LateNotifier;
-use fuser::{INodeNo, ReplyWrite};
+use crate::request::reply::{LateReply, WriteReply};
+use crate::transport::late::LateNotifier;
+use fuser::INodeNo;
 use onode::{Class, Error, Result};
 use onode_fs::FileSystem;
 use std::collections::BTreeSet;
@@ -35,7 +36,7 @@ struct Written {
     number: INodeNo,
     offset: i64,
     length: u32,
-    reply: ReplyWrite,
+    reply: LateReply,
 }
 
 enum Task {
@@ -71,13 +72,13 @@ impl PageCache {
 
     /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the
     /// range.
-    pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: ReplyWrite) {
+    pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: impl WriteReply) {
         if !self.may_hold(number) {
-            return reply.written(length);
+            return reply.now(Ok(length));
         }
         // The kernel has no larger offsets either.
         let offset = i64::try_from(offset).unwrap_or(i64::MAX);
-        self.give(Task::Written(Written { number, offset, length, reply }));
+        self.give(Task::Written(Written { number, offset, length, reply: reply.later() }));
     }
 
     /// Takes note that the kernel keeps content of a file from now on. To be called before the

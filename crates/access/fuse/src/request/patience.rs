@@ -8,6 +8,7 @@
 
 use crate::request::answer::Answer;
 use crate::request::convert::inode;
+use crate::request::reply::LateReply;
 use onode_base::ErrorKind;
 use onode_fs::{Caller, FileSystem};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tries to write until there is space, or none is to be expected any more, or patience is over,
 /// and answers.
-pub(crate) fn write(files: &Arc<FileSystem>, caller: Caller, data: &[u8], answer: Answer) {
+pub(crate) fn write(files: &Arc<FileSystem>, caller: Caller, data: &[u8], answer: Answer<LateReply>) {
     let (files, data) = (Arc::clone(files), data.to_vec());
     let task = move || {
         let mut written = Err(ErrorKind::NoSpace.into());

@@ -2,10 +2,10 @@
 //! the file system (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of
 //! whoever asks.
 
-use crate::late::LateNotifier;
 use crate::request::convert::inode;
-use crate::request::credentials::{caller, caller_with_groups};
-use fuser::{INodeNo, Request};
+use crate::request::credentials::{Who, caller, caller_with_groups};
+use crate::transport::late::LateNotifier;
+use fuser::INodeNo;
 use onode_fs::{Caller, FileSystem};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,17 +33,17 @@ impl SetId {
     }
 
     /// Who asks for a change that takes the set-id bits away, with groups if there are such bits.
-    pub(crate) fn caller(&self, request: &Request, number: INodeNo) -> Caller {
-        if self.has_bits(number) { caller_with_groups(request) } else { caller(request, 0) }
+    pub(crate) fn caller(&self, who: Who, number: INodeNo) -> Caller {
+        if self.has_bits(number) { caller_with_groups(who) } else { caller(who, 0) }
     }
 
     /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The
     /// kernel left that to us, so it must be told when the mode it remembers is not true any more.
-    pub(crate) fn taking_bits<T>(&self, request: &Request, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
+    pub(crate) fn taking_bits<T>(&self, who: Who, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
         if !self.has_bits(number) {
-            return change(&caller(request, 0));
+            return change(&caller(who, 0));
         }
-        let done = change(&caller_with_groups(request));
+        let done = change(&caller_with_groups(who));
         if let Some(notifier) = self.notifier.get() {
             // A negative offset concerns attributes only. A kernel that knows nothing of the file
             // any more has nothing to forget.
@@ -55,18 +55,18 @@ impl SetId {
     /// Takes note that the kernel takes the capabilities of a file away. Before a write it does so
     /// for everybody and then asks for a change of nothing, which is how it asks for a change of
     /// the owner to the present one, too.
-    pub(crate) fn disarm(&self, number: INodeNo, request: &Request) {
+    pub(crate) fn disarm(&self, number: INodeNo, who: Who) {
         let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
         if disarmed.len() == DISARMED_MAX {
             disarmed.pop_front();
         }
-        disarmed.push_back((number, request.pid()));
+        disarmed.push_back((number, who.pid));
     }
 
     /// Whether a change of nothing is the end of that.
-    pub(crate) fn was_disarmed(&self, number: INodeNo, request: &Request) -> bool {
+    pub(crate) fn was_disarmed(&self, number: INodeNo, who: Who) -> bool {
         let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = disarmed.iter().position(|one| *one == (number, request.pid()));
+        let found = disarmed.iter().position(|one| *one == (number, who.pid));
         found.is_some_and(|index| disarmed.remove(index).is_some())
     }
 }

@@ -94,6 +94,7 @@ impl Session {
             record::sweep();
         }
         tracing::info!("{spec} is mounted at {}", directory.display());
+        tracing::debug!("{spec}: requests come by {}", mount.transport().name());
         tracing::debug!("{spec}: {options:?}, {telling:?}");
         notes.iter().for_each(|note| tracing::warn!("{spec}: {note}"));
         let aloud = match manner {

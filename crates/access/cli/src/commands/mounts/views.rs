@@ -18,8 +18,10 @@ const PIECE: usize = 256;
 pub fn view(watched: &Watched, requests: &Requests, name: &str) -> Option<Vec<u8>> {
     match name {
         "report" => {
+            let mut figures = watched.figures();
+            figures.settings.insert("io_uring".to_owned(), u64::from(requests.come_by_io_uring()));
             let requests = requests.asked().map(|(kind, count)| (kind.to_owned(), count)).collect();
-            return serde_json::to_vec(&Figures { requests, ..watched.figures() }).ok();
+            return serde_json::to_vec(&Figures { requests, ..figures }).ok();
         }
         "info" => {
             let mut report = info::Report::of(watched.volume());

@@ -10,7 +10,7 @@
 //! while: a thread that looks waits behind all others, one that sleeps is woken before them. Off on
 //! one processor and on battery.
 
-use crate::late::LateDevice;
+use crate::transport::late::LateDevice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

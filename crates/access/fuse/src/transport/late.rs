@@ -1,6 +1,6 @@
 //! What the session gives to the adaptor it serves. The adaptor is there first, so it comes late.
 
-use crate::breakdown::Breakdown;
+use crate::transport::breakdown::Breakdown;
 use fuser::{Filesystem, Notifier, Session};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;

@@ -4,10 +4,11 @@
 //! share that memory, so each of the others ends at its next request; those that wait for one are
 //! given one. The session then ends, which takes the mount away, and nothing is written back.
 
+use onode_ring::Mailbox;
 use rustix::fs::statfs;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Whether a server thread of a mount has panicked.
 pub(crate) struct Breakdown {
@@ -15,15 +16,22 @@ pub(crate) struct Breakdown {
     threads: usize,
     /// Where the mount is; there once it is asked for anything.
     directory: OnceLock<PathBuf>,
+    /// What ends the threads that are served by io_uring, if it is.
+    rings: OnceLock<Vec<Arc<Mailbox>>>,
 }
 
 impl Breakdown {
     pub(crate) const fn new(threads: usize) -> Self {
-        Self { has_come: AtomicBool::new(false), threads, directory: OnceLock::new() }
+        Self { has_come: AtomicBool::new(false), threads, directory: OnceLock::new(), rings: OnceLock::new() }
     }
 
     pub(crate) fn is_mounted_at(&self, directory: PathBuf) {
         let _ = self.directory.set(directory);
+    }
+
+    /// Requests come by io_uring.
+    pub(crate) fn has_rings(&self, rings: Vec<Arc<Mailbox>>) {
+        let _ = self.rings.set(rings);
     }
 
     /// Ends this thread without another message if a thread has panicked. What is asked gets an
@@ -38,6 +46,11 @@ impl Breakdown {
     pub(crate) fn come(&self) {
         if self.has_come.swap(true, Ordering::SeqCst) {
             return;
+        }
+        if let Some(rings) = self.rings.get() {
+            // A thread that waits at the device is given nothing before the mount has ended, which
+            // `session` sees to.
+            return rings.iter().for_each(|ring| ring.stop());
         }
         let Some(directory) = self.directory.get().cloned() else { return };
         let threads = self.threads;

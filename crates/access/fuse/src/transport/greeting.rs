@@ -6,7 +6,7 @@
 use fuser::{InitFlags, KernelConfig};
 
 /// The largest request; more pages than the kernel's usual limit bring nothing.
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
+pub(crate) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Agrees on what every mount wants and on `wanted`, which this one wants beside that.
 pub(crate) fn agree(wanted: InitFlags, config: &mut KernelConfig) {

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Mounts whose requests come by io_uring. The kernel's switch for that is off by default: it is
+# switched on here and back at the end, and the trials of what programs expect, of coherence and of
+# many programs run once more in between.
+. "$(dirname "$0")/common.sh"
+need python3=python3-minimal taskset=util-linux
+SWITCH=/sys/module/fuse/parameters/enable_uring
+[ -e "$SWITCH" ] || { echo "$NAME: skipped: this kernel does not offer FUSE over io_uring"; exit 77; }
+before=$(cat "$SWITCH")
+before_clean_up() { rm -rf "$PLACE"; echo "$before" >"$SWITCH"; }
+
+# comes is 1 if requests of the mount come by io_uring.
+comes() { "$ONODE" stat --json "$MNT" | python3 -c 'import json, sys; print(json.load(sys.stdin)["settings"]["io_uring"])'; }
+# expect WANTED OPTION mounts so.
+expect() {
+    up -o "$2"
+    [ "$(comes)" = "$1" ] || fail "with $2 and the switch at $(cat "$SWITCH") io_uring is $(comes)"
+}
+
+use flash
+make 256M
+echo N >"$SWITCH"
+expect 0 io-uring=auto
+down_well
+expect 1 io-uring=on
+down_well
+[ "$(cat "$SWITCH")" = Y ] || fail "io-uring=on left the switch at $(cat "$SWITCH")"
+expect 0 io-uring=off
+down_well
+expect 1 io-uring=auto
+
+# A program on each processor that never rests: what is asked is answered all the same. One that
+# serves with the lowest policy would wait a second for each of its turns.
+spinners=()
+for processor in $(seq 0 $(($(nproc) - 1))); do
+    taskset -c "$processor" python3 -c 'while True: pass' & spinners+=($!)
+done
+timeout 60 python3 - "$MNT" <<'P' || { kill "${spinners[@]}"; fail "2000 files beside programs that never rest"; }
+import os, sys
+for n in range(2000):
+    with open(f"{sys.argv[1]}/{n}", "wb") as file: file.write(b"x" * 100)
+    if n % 500 == 0: os.sync()
+P
+kill "${spinners[@]}"
+wait "${spinners[@]}" 2>/dev/null || true
+
+# A killed server leaves a dead mount, which the next one takes away.
+sync "$MNT"
+kill -KILL "$SERVER"
+wait "$SERVER" 2>/dev/null || true
+SERVER=
+up -o io-uring=on
+[ "$(ls "$MNT" | wc -l)" = 2000 ] || fail "$(ls "$MNT" | wc -l) of 2000 files after a kill"
+down_well
+sound
+
+# In one that is full, a write waits for room until the kernel forgets what was removed.
+use flash
+make 16M
+up -o io-uring=on
+for round in 1 2 3 4 5; do
+    head -c 9M /dev/urandom >"$MNT/one" || fail "round $round: no room after a removal"
+    rm "$MNT/one"
+done
+down_well
+sound
+
+again=(posix coherence many-at-once)
+for trial in "${again[@]}"; do
+    SECONDS_EACH=4 bash "$REPOSITORY/tests/trials/$trial.sh" >"$WORK/$trial" 2>&1 || { tail -n 20 "$WORK/$trial"; fail "$trial by io_uring"; }
+done
+did "auto, on and off; beside busy programs; killed; full; and ${again[*]} once more"
