@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Several programs at once on one volume: 4 KB random reads with O_DIRECT by 4 programs at depths 1,
 # 4 and 16, and 4 KB writes with an fsync each by 1 and 8 programs, in flash on a plain file with
-# direct I/O, mounted with one thread and with several, beside ext4 on a loop device with direct I/O
-# on the same disk. Root, FUSE, loop devices, fio and mkfs.ext4 are needed. Prints operations a
-# second, the median of the rounds, and the ratio to ext4.
+# direct I/O, mounted with one thread and with several, by the device of FUSE and by io_uring, which
+# is switched on for that, beside ext4 on a loop device with direct I/O on the same disk. Root,
+# FUSE, loop devices, fio and mkfs.ext4 are needed. Prints operations a second, the median of the
+# rounds, and the ratios to ext4.
 #
 #   tests/bench/parallel.sh [DIR]    # DIR: on the disk that is to be measured; else the one of
 #                                    # temporary files
@@ -25,7 +26,10 @@ fi
 rounds=${ROUNDS:-3} seconds=${SECONDS_EACH:-4} threads=${THREADS:-8}
 work=$(mktemp -d "$place/onode-parallel.XXXXXX")
 loop=
+switch=/sys/module/fuse/parameters/enable_uring
+switched=$(cat "$switch" 2>/dev/null || true)
 clean() {
+    [ -z "$switched" ] || echo "$switched" >"$switch"
     mountpoint -q "$work/mnt" && umount "$work/mnt"
     [ -z "$loop" ] || losetup -d "$loop"
     rm -rf "$work"
@@ -69,28 +73,30 @@ losetup -d "$loop"
 loop=
 rm "$work/ext4.img"
 
-for count in 1 "$threads"; do
+kinds=("threads=1" "threads=$threads")
+[ -z "$switched" ] || kinds+=("threads=$threads,io-uring=on")
+for kind in "${kinds[@]}"; do
     spec=flash:$work/flash.img,direct
     "$ONODE" mkfs "$spec" --size 1G >/dev/null
-    "$ONODE" mount -o threads="$count" "$spec" "$work/mnt" >/dev/null
-    measure "threads=$count"
+    "$ONODE" mount -o "io-uring=off,$kind" "$spec" "$work/mnt" >/dev/null
+    measure "$kind"
     "$ONODE" umount "$work/mnt" >/dev/null
     rm "$work/flash.img"
 done
 
-python3 - "$work" "$threads" <<'END'
+python3 - "$work" "${kinds[@]}" <<'END'
 import statistics, sys
-work, threads = sys.argv[1:]
-names = ["ext4", "threads=1", f"threads={threads}"]
-def median(load, name):
-    return statistics.median(float(line) for line in open(f"{work}/{load}.{name}"))
-print(f"| operations a second | ext4 | onode | onode, {names[2]} | onode/ext4 | onode, {names[2]}/ext4 |")
-print("|---|---|---|---|---|---|")
+work, *kinds = sys.argv[1:]
+names = ["ext4", *kinds]
+def row(what, load):
+    found = [statistics.median(float(line) for line in open(f"{work}/{load}.{name}")) for name in names]
+    cells = [f"{one:,.0f}" for one in found] + [f"{one / found[0]:.2f}" for one in found[1:]]
+    print(f"| {what} | {' | '.join(cells)} |")
+columns = ["operations a second", "ext4", *(f"`{kind}`" for kind in kinds), *(f"`{kind}`/ext4" for kind in kinds)]
+print(f"| {' | '.join(columns)} |")
+print("|---" * len(columns) + "|")
 for depth in (1, 4, 16):
-    one, two, three = (median(f"read-4-{depth}", name) for name in names)
-    print(f"| 4 KB random reads, O_DIRECT, 4 programs, depth {depth} | {one:,.0f} | {two:,.0f} | {three:,.0f} | {two / one:.2f} | {three / one:.2f} |")
+    row(f"4 KB random reads, O_DIRECT, 4 programs, depth {depth}", f"read-4-{depth}")
 for programs in (1, 8):
-    one, two, three = (median(f"sync-{programs}-1", name) for name in names)
-    plural = "program" if programs == 1 else "programs"
-    print(f"| 4 KB write + fsync, {programs} {plural} | {one:,.0f} | {two:,.0f} | {three:,.0f} | {two / one:.2f} | {three / one:.2f} |")
+    row(f"4 KB write + fsync, {programs} {'program' if programs == 1 else 'programs'}", f"sync-{programs}-1")
 END
