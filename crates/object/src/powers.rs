@@ -292,14 +292,21 @@ pub struct ScrubReport {
     pub next: Option<ObjectId>,
 }
 
-/// How much memory a device may take, where a person chose it at the mount; what is `None` is left
-/// to the device. It decides what things cost and never what they mean or whether there is room.
+/// How much memory a device may take and when it tidies up, where a person chose it at the mount;
+/// what is `None` is left to the device. It decides what things cost and never what they mean or
+/// whether there is room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of memory for nodes of the index that could be read again.
     pub node_cache_bytes: Option<u64>,
     /// Bytes of memory for pages of content that were read.
     pub page_cache_bytes: Option<u64>,
+    /// Bytes of the log after which a checkpoint is written, if the device does not write one
+    /// earlier. Less makes a mount after a crash faster, and work slower.
+    pub checkpoint_bytes: Option<u64>,
+    /// Segments that are left, before commits have to wait, when cleaning begins. More makes waits
+    /// shorter, and moves what might have been dead a little later.
+    pub clean_ahead: Option<u64>,
 }
 
 /// A setting by its name, as mount options have it.
@@ -307,12 +314,18 @@ pub type Setting = (&'static str, Option<u64>);
 
 impl Settings {
     /// Nothing was said.
-    pub const NONE: Self = Self { node_cache_bytes: None, page_cache_bytes: None };
+    pub const NONE: Self =
+        Self { node_cache_bytes: None, page_cache_bytes: None, checkpoint_bytes: None, clean_ahead: None };
 
     /// All of them by name.
     #[must_use]
-    pub const fn all(&self) -> [Setting; 2] {
-        [("node-cache", self.node_cache_bytes), ("page-cache", self.page_cache_bytes)]
+    pub const fn all(&self) -> [Setting; 4] {
+        [
+            ("node-cache", self.node_cache_bytes),
+            ("page-cache", self.page_cache_bytes),
+            ("checkpoint", self.checkpoint_bytes),
+            ("clean-ahead", self.clean_ahead),
+        ]
     }
 }
 

@@ -1,5 +1,5 @@
-//! Memory that a mount chooses for its device: it is heeded, told, and refused where the device has
-//! no such cache.
+//! What a mount chooses for its device: it is heeded, told, and refused where the device has no such
+//! thing.
 
 mod common;
 
@@ -12,14 +12,22 @@ fn open(spec: &str, settings: Settings) -> onode::Result<Volume> {
 
 #[test]
 fn what_was_chosen_is_heeded_and_told() {
-    let chosen = Settings { node_cache_bytes: Some(1 << 20), page_cache_bytes: Some(128 << 10) };
+    let chosen = Settings {
+        node_cache_bytes: Some(1 << 20),
+        page_cache_bytes: Some(128 << 10),
+        // Whole pages of content are told.
+        checkpoint_bytes: None,
+        clean_ahead: Some(12),
+    };
     let folder = Folder::new("settings");
     let at = |name: &str| folder.path().join(name).display().to_string();
     for spec in [format!("flash:{}", at("alone")), format!("flash+scm:{},{}", at("beside"), at("memory"))] {
         let make = Spec::parse(&format!("{spec},size=8M")).unwrap();
         Volume::create(&make, &CreateOptions::default()).unwrap();
         let volume = open(&spec, chosen).unwrap();
-        assert_eq!(volume.device().inspect().unwrap().settings(), chosen, "{spec}");
+        let told = volume.device().inspect().unwrap().settings();
+        assert_eq!(Settings { checkpoint_bytes: None, ..told }, chosen, "{spec}");
+        assert!(told.checkpoint_bytes.is_some(), "{spec}");
         volume.write("/file", "some text").unwrap();
         assert_eq!(volume.read("/file").unwrap(), b"some text", "{spec}");
         volume.close().unwrap();
@@ -32,8 +40,10 @@ fn what_was_chosen_is_heeded_and_told() {
 
 #[test]
 fn what_a_device_does_not_have_is_refused() {
-    let nodes = Settings { node_cache_bytes: Some(1 << 20), page_cache_bytes: None };
-    let pages = Settings { node_cache_bytes: None, page_cache_bytes: Some(1 << 20) };
+    let nodes = Settings { node_cache_bytes: Some(1 << 20), ..Settings::NONE };
+    let pages = Settings { page_cache_bytes: Some(1 << 20), ..Settings::NONE };
+    let checkpoint = Settings { checkpoint_bytes: Some(1 << 20), ..Settings::NONE };
+    let ahead = Settings { clean_ahead: Some(9), ..Settings::NONE };
     let folder = Folder::new("settings-refused");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let tier = format!("tier:{},{}", at("fast"), at("big"));
@@ -45,6 +55,8 @@ fn what_a_device_does_not_have_is_refused() {
         ("flash:sim,size=8M", nodes, "node-cache"),
         ("tier:sim,size=64M,fast=none", nodes, "node-cache"),
         (tier.as_str(), pages, "page-cache"),
+        (tier.as_str(), checkpoint, "checkpoint"),
+        ("scm:sim,size=8M", ahead, "clean-ahead"),
     ] {
         let error = open(spec, settings).map(drop).unwrap_err();
         assert_eq!(error.class, Class::Usage, "{spec}: {error}");
@@ -52,4 +64,38 @@ fn what_a_device_does_not_have_is_refused() {
     }
     let volume = open(&tier, nodes).unwrap();
     assert_eq!(volume.device().inspect().unwrap().settings(), nodes);
+}
+
+/// Work that a checkpoint after every so many bytes makes costlier, and a mount after a crash
+/// cheaper.
+#[test]
+fn checkpoints_and_cleaning_come_when_they_were_chosen_to() {
+    const FILES: u32 = 560;
+    let counted = |settings: Settings, name: &str| {
+        let folder = Folder::new(name);
+        let spec = format!("flash:{}", folder.path().join("disk").display());
+        Volume::create(&Spec::parse(&format!("{spec},size=16M")).unwrap(), &CreateOptions::default()).unwrap();
+        let volume = open(&spec, settings).unwrap();
+        // Seven tenths full, and overwritten in an order that leaves something in each segment.
+        for step in 0..3000_u32 {
+            let file = if step < FILES { step } else { step.wrapping_mul(7919) % FILES };
+            volume.write(format!("/{file}"), vec![file as u8; 18_000]).unwrap();
+            if step % 16 == 0 {
+                volume.files().sync().unwrap();
+            }
+        }
+        let counters = volume.device().inspect().unwrap().counters();
+        let of = |name: &str| counters.iter().find(|(found, _)| found == name).unwrap().1;
+        let found = (of("checkpoints"), of("segments_cleaned"));
+        for file in 0..FILES {
+            assert!(volume.read(format!("/{file}")).unwrap() == [file as u8; 18_000], "{file}");
+        }
+        volume.close().unwrap();
+        found
+    };
+    let usual = counted(Settings::NONE, "settings-usual");
+    let often = counted(Settings { checkpoint_bytes: Some(16 << 10), ..Settings::NONE }, "settings-often");
+    assert!(often.0 > usual.0 + 5, "{often:?} after {usual:?}");
+    let early = counted(Settings { clean_ahead: Some(16), ..Settings::NONE }, "settings-early");
+    assert!(early.1 > usual.1, "{early:?} after {usual:?}");
 }

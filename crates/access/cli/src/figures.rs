@@ -67,7 +67,12 @@ fn settings_of(volume: &Volume) -> BTreeMap<String, u64> {
         ("inode_cache", options.cached_inodes as u64),
     ];
     let device = volume.device().inspect().map(|inspect| inspect.settings()).unwrap_or_default();
-    let of_device = [("node_cache_bytes", device.node_cache_bytes), ("page_cache_bytes", device.page_cache_bytes)];
+    let of_device = [
+        ("node_cache_bytes", device.node_cache_bytes),
+        ("page_cache_bytes", device.page_cache_bytes),
+        ("checkpoint_bytes", device.checkpoint_bytes),
+        ("clean_ahead_segments", device.clean_ahead),
+    ];
     let of_device = of_device.into_iter().filter_map(|(name, value)| Some((name, value?)));
     of_files.into_iter().chain(of_device).map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -92,6 +92,46 @@ fn a_killed_mount_is_recovered_by_the_next() {
 }
 
 #[test]
+fn settings_of_a_mount_are_heeded_and_told() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("settings");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let list = "write-cache=2M,write-back=7,name-cache=3M,inode-cache=500,node-cache=5M,page-cache=6M,checkpoint=64K,\
+                clean-ahead=9,read-ahead=256K,threads=3,io-uring=off";
+    onode!("mount", "-o", list, &image, &directory).succeeds();
+    let stat = onode!("stat", "--json", &directory).succeeds();
+    let figures: serde_json::Value = serde_json::from_str(&stat).expect("JSON");
+    for (name, value) in [
+        ("write_cache_bytes", 2 << 20),
+        ("write_back_seconds", 7),
+        ("name_cache_bytes", 3 << 20),
+        ("inode_cache", 500),
+        ("node_cache_bytes", 5 << 20),
+        ("page_cache_bytes", 6 << 20),
+        ("clean_ahead_segments", 9),
+        ("read_ahead_bytes", 256 << 10),
+        ("threads", 3),
+        ("io_uring", 0),
+    ] {
+        assert_eq!(figures["settings"][name], value, "{name} in {stat}");
+    }
+    // Whole pages.
+    let between = figures["settings"]["checkpoint_bytes"].as_u64().expect("a number");
+    assert!((56 << 10..=64 << 10).contains(&between), "{between}");
+    if is_root() {
+        let device = fs::metadata(&directory).expect("metadata").dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let kernel = fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).expect("read");
+        assert_eq!(kernel.trim(), "256");
+    }
+    onode!("umount", &directory).succeeds();
+    let error = onode!("mount", "-o", "clean-ahead=none", &image, &directory).fails(2);
+    assert!(error.contains("clean-ahead"), "{error}");
+}
+
+#[test]
 fn open_files_keep_an_unmount_from_happening() {
     if !has_fuse() {
         return;

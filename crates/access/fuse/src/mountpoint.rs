@@ -297,12 +297,11 @@ fn with_helper(directory: &Path, flags: UnmountFlags, what: String) -> Result<()
     Err(Error::new(Class::Permission, what, why).hint("run it as root, or install the package fuse3"))
 }
 
-/// Lets the kernel read further ahead than FUSE offers at the start: 1 MiB, which halves the time
-/// of a long sequential read. Only root may; without it everything works as well.
-pub(crate) fn raise_read_ahead(directory: &Path) {
+/// Lets the kernel read so many bytes ahead. Only root may; without it everything works as well.
+pub(crate) fn set_read_ahead(directory: &Path, bytes: u64) {
     if let Ok(Some(mounted)) = mounted_at(directory) {
         let setting = format!("/sys/class/bdi/{}/read_ahead_kb", mounted.device);
-        let _ = std::fs::write(setting, "1024");
+        let _ = std::fs::write(setting, (bytes / 1024).to_string());
     }
 }
 

@@ -65,6 +65,9 @@ pub struct Options {
     /// How long a server thread looks for the next request before it goes to sleep, while requests
     /// keep coming.
     pub spin: Duration,
+    /// How many bytes the kernel reads ahead of a program that reads one after another. Where root
+    /// does not mount, it is left as it is.
+    pub read_ahead: u64,
     /// Whether requests come by io_uring.
     pub io_uring: IoUring,
     /// How content is compressed that is written from now on.
@@ -95,6 +98,11 @@ const LEAST_BYTES: u64 = 64 << 10;
 const LEAST_WRITE_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 40;
 const MOST_SECONDS: u32 = 3600;
+const MOST_SEGMENTS: u32 = 1 << 20;
+/// How far the kernel reads ahead: usually, which halves the time of a long sequential read against
+/// what FUSE offers at the start, and at most.
+const READ_AHEAD: u64 = 1 << 20;
+const READ_AHEAD_MOST: u64 = 1 << 30;
 
 impl Options {
     /// What holds when nothing is said. Root's mounts are for everybody, as those of other file
@@ -114,6 +122,7 @@ impl Options {
             flush: true,
             threads: std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST),
             spin: Duration::ZERO,
+            read_ahead: READ_AHEAD,
             io_uring: IoUring::default(),
             compression: Compression::Never,
             wear: None,
@@ -194,7 +203,7 @@ impl Options {
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
-                 page-cache=SIZE, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, read-ahead=SIZE, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         }
         let bytes = |value: &str, least: u64| match parse_size(value) {
@@ -211,6 +220,14 @@ impl Options {
             Some(("name-cache", value)) => self.memory.name_cache = bytes(value, LEAST_BYTES)?,
             Some(("node-cache", value)) => self.memory.device.node_cache_bytes = bytes(value, LEAST_BYTES)?,
             Some(("page-cache", value)) => self.memory.device.page_cache_bytes = bytes(value, LEAST_BYTES)?,
+            Some(("checkpoint", value)) => self.memory.device.checkpoint_bytes = bytes(value, LEAST_BYTES)?,
+            Some(("clean-ahead", value)) => {
+                self.memory.device.clean_ahead = count(value, MOST_SEGMENTS)?.map(u64::from);
+            }
+            Some(("read-ahead", value)) => match parse_size(value) {
+                Ok(bytes @ 0..=READ_AHEAD_MOST) => self.read_ahead = bytes,
+                _ => return refused(format!("`{option}`: the kernel reads 0 to 1 GiB ahead")),
+            },
             Some(("inode-cache", value)) => self.memory.inode_cache = count(value, u32::MAX)?,
             Some(("write-back", value)) => self.memory.write_back_seconds = count(value, MOST_SECONDS)?,
             Some(("threads", value)) => match value.parse() {
@@ -262,10 +279,15 @@ mod tests {
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, 4));
         assert_eq!((options.flush, options.spin, options.io_uring), (false, Duration::from_micros(7), IoUring::Off));
-        let text =
-            "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G";
+        let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
+             checkpoint=1M,clean-ahead=20,read-ahead=0";
         options.apply(text).expect("valid");
-        let device = Settings { node_cache_bytes: Some(2 << 30), page_cache_bytes: Some(64 << 10) };
+        let device = Settings {
+            node_cache_bytes: Some(2 << 30),
+            page_cache_bytes: Some(64 << 10),
+            checkpoint_bytes: Some(1 << 20),
+            clean_ahead: Some(20),
+        };
         let memory = Memory {
             write_cache: Some(64 << 20),
             write_back_seconds: Some(30),
@@ -273,7 +295,7 @@ mod tests {
             inode_cache: Some(7),
             device,
         };
-        assert_eq!(options.memory, memory);
+        assert_eq!((options.memory, options.read_ahead), (memory, 0));
         let usual = Options::new();
         assert!(usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.threads));
     }
@@ -287,6 +309,9 @@ mod tests {
             "spin=1001",
             "spin=-1",
             "io-uring=yes",
+            "checkpoint=1K",
+            "clean-ahead=0",
+            "read-ahead=2G",
             "ro=1",
             "wear=none",
             "compress=zip",

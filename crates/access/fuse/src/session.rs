@@ -69,7 +69,7 @@ impl Mount {
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
         let server = serve(session, rings, &directory, on_end)?;
-        mountpoint::raise_read_ahead(&directory);
+        mountpoint::set_read_ahead(&directory, options.read_ahead);
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
         }

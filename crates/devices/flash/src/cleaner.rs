@@ -86,6 +86,8 @@ pub struct Cleaned {
 pub struct Cleaner {
     /// What it takes.
     victim: Chooser,
+    /// Segments beyond the point where commits wait at which cleaning begins, at least.
+    ahead: u32,
     /// The segment that is being cleaned.
     cleaning: Option<Cleaning>,
     /// Static wear levelling.
@@ -96,10 +98,11 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// One that takes what `victim` says.
-    pub fn new(victim: Chooser) -> Self {
+    /// One that takes what `victim` says, and begins when `ahead` segments are left or earlier.
+    pub fn new(victim: Chooser, ahead: u32) -> Self {
         Self {
             victim,
+            ahead,
             cleaning: None,
             levelling: Levelling::default(),
             stalls: LatencyHistogram::default(),

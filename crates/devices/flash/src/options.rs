@@ -141,6 +141,12 @@ pub struct MountOptions {
     /// Journal pages between two checkpoints; `None` chooses by the size of the medium. It bounds
     /// the page reads of a mount after a crash.
     pub checkpoint_pages: Option<u32>,
+    /// Bytes of the journal after which a checkpoint is written although more pages are allowed.
+    /// Room is reckoned as without it, so that a later mount finds what it needs.
+    pub checkpoint_bytes: Option<u64>,
+    /// Segments beyond the point where commits wait at which cleaning begins; `None` chooses by the
+    /// size of the medium, and fewer are not heeded.
+    pub clean_ahead: Option<u32>,
     /// Those from now on; `None` keeps what the volume was made with.
     pub policies: Policies,
     /// Runs of pages are one entry of the index. Off, every page has its own: the comparison of
@@ -164,6 +170,8 @@ impl Default for MountOptions {
             page_cache_bytes: 256 << 10,
             write_buffer_bytes: 256 << 10,
             checkpoint_pages: None,
+            checkpoint_bytes: None,
+            clean_ahead: None,
             policies: Policies::default(),
             extents: true,
             pending_access_times: 1024,

@@ -20,6 +20,8 @@ const NO_CACHES: MountOptions = MountOptions {
     page_cache_bytes: 0,
     write_buffer_bytes: 4096,
     checkpoint_pages: None,
+    checkpoint_bytes: None,
+    clean_ahead: None,
     policies: Policies { placement: None, victim: None, wear: None },
     extents: true,
     pending_access_times: 1024,

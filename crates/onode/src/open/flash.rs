@@ -42,7 +42,11 @@ impl DeviceKind for Flash {
 
     fn settings(&self) -> &[&str] {
         // One in memory is made when it is opened, as one that is made for later is.
-        if matches!(self.medium, Medium::Simulator) { &[] } else { &["node-cache", "page-cache"] }
+        if matches!(self.medium, Medium::Simulator) {
+            &[]
+        } else {
+            &["node-cache", "page-cache", "checkpoint", "clean-ahead"]
+        }
     }
 
     fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
@@ -90,6 +94,8 @@ pub(crate) fn flash_options(policies: &Policies, access: Access) -> onode_flash:
     onode_flash::MountOptions {
         node_cache_bytes: bytes(settings.node_cache_bytes).unwrap_or(usual.node_cache_bytes),
         page_cache_bytes: bytes(settings.page_cache_bytes).unwrap_or(usual.page_cache_bytes),
+        checkpoint_bytes: settings.checkpoint_bytes,
+        clean_ahead: settings.clean_ahead.map(|segments| u32::try_from(segments).unwrap_or(u32::MAX)),
         ..usual
     }
 }

@@ -7,6 +7,7 @@
 //! cleans until there is room.
 
 use crate::cleaner::Cleaner;
+use crate::log::Log;
 use crate::volume::Volume;
 use onode_object::{Result, Transaction};
 
@@ -64,9 +65,12 @@ impl Cleaner {
         volume.log.store().virtual_nanoseconds()
     }
 
-    /// Segments beyond the point where commits wait at which cleaning begins.
-    fn ahead_segments(&self, volume: &Volume<'_>) -> u32 {
-        (volume.log.layout().segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS)
+    /// Segments beyond the point where commits wait at which cleaning begins: no more than a
+    /// quarter of all, whatever was chosen.
+    pub fn ahead_segments(&self, log: &Log) -> u32 {
+        let segments = log.layout().segments;
+        let usual = (segments / 64).clamp(AHEAD_SEGMENTS, 2 * AHEAD_SEGMENTS);
+        usual.max(self.ahead.min(segments / 4))
     }
 
     /// Cleans for a commit of `bytes`.
@@ -78,7 +82,7 @@ impl Cleaner {
         let least = volume.room().reserve_segments() + volume.room().checkpoint_cost() + 1;
         let reclaimable = |volume: &Volume<'_>| volume.log.reclaimable();
         let free = volume.log.table().allocatable() + reclaimable(volume);
-        if self.level(volume, bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments(volume) {
+        if self.level(volume, bytes, free.saturating_sub(least))? || free >= least + self.ahead_segments(volume.log) {
             return Ok(());
         }
         // A checkpoint in time takes what the one before set free; one that comes late takes of the
@@ -97,8 +101,8 @@ impl Cleaner {
         let may_move = volume.room().has_room(1) || volume.log.moving_room() > 2 * most;
         if may_move && self.begin_cleaning(volume, false, budget)? {
             let left = self.being_cleaned(volume).unwrap_or(0);
-            let ahead =
-                u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments(volume))) * segment_bytes;
+            let ahead = u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments(volume.log)))
+                * segment_bytes;
             let share = (FILLED * bytes * left).checked_div(ahead).unwrap_or(most);
             self.clean_step(volume, share.clamp(1, most))?;
         }

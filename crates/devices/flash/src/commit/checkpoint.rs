@@ -73,6 +73,8 @@ pub struct Checkpoints {
     /// What the figures of the volume depend on; this session's sequence numbers are reserved on
     /// the medium once it has begun.
     settings: Settings,
+    /// Bytes of the journal after which a checkpoint is written although more pages are allowed.
+    bytes_most: u64,
     memory: MemoryState,
     /// Checkpoints written.
     written: u64,
@@ -97,6 +99,7 @@ impl Checkpoints {
             state: CheckpointState::default(),
             clean: true,
             settings,
+            bytes_most: options.checkpoint_bytes.unwrap_or(u64::MAX),
             memory: MemoryState::default(),
             written: 0,
             folds: 0,
@@ -299,9 +302,20 @@ impl Checkpoints {
             || index.dirty_bytes() > index.entries().limits().dirty_bytes
             || self.memory_is_due(index)
             || (index.entries().memory().is_some() && replay_reads(index, log) >= self.reads_allowed())
-            || journal_pages.max(mixed_pages) >= self.settings.checkpoint_pages
+            || journal_pages.max(mixed_pages) >= self.pages_between(log)
             || (journal_pages + mixed_pages >= self.settings.checkpoint_pages
                 && Room::new(log, index, self.settings()).is_tight())
+    }
+
+    /// Journal pages between two checkpoints.
+    fn pages_between(&self, log: &Log) -> u32 {
+        let most = (self.bytes_most / u64::from(log.layout().payload_bytes)).max(1);
+        u64::from(self.settings.checkpoint_pages).min(most) as u32
+    }
+
+    /// The same in bytes.
+    pub fn bytes_between(&self, log: &Log) -> u64 {
+        u64::from(self.pages_between(log)) * u64::from(log.layout().payload_bytes)
     }
 
     /// So many of them are the bound: two pages for each of the journal, less what one more commit

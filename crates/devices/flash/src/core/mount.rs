@@ -286,7 +286,10 @@ impl Core {
             unconfirmed: false,
             options: *options,
             checkpoints,
-            cleaner: Cleaner::new(Chooser::new(policies.victim(), layout.segment_bytes() as u32)),
+            cleaner: Cleaner::new(
+                Chooser::new(policies.victim(), layout.segment_bytes() as u32),
+                options.clean_ahead.unwrap_or(0),
+            ),
             recovery: Recovery::default(),
             rhythm: Rhythm::default(),
             tickets: crate::commit::sync::Ticket::default(),

@@ -59,10 +59,13 @@ impl Inspect for FlashDevice {
     }
 
     fn settings(&self) -> Settings {
-        let options = *self.core.lock().options();
+        let core = self.core.lock();
+        let options = core.options();
         Settings {
             node_cache_bytes: Some(options.node_cache_bytes as u64),
             page_cache_bytes: Some(options.page_cache_bytes as u64),
+            checkpoint_bytes: Some(core.checkpoints().bytes_between(core.log())),
+            clean_ahead: Some(core.cleaner().ahead_segments(core.log()).into()),
         }
     }
 

@@ -12,7 +12,7 @@ use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCo
 impl Inspect for TierDevice {
     fn settings(&self) -> Settings {
         let bytes = self.volume.core.lock().options().node_cache_bytes;
-        Settings { node_cache_bytes: Some(bytes), page_cache_bytes: None }
+        Settings { node_cache_bytes: Some(bytes), ..Settings::NONE }
     }
 
     fn counters(&self) -> Vec<(String, u64)> {

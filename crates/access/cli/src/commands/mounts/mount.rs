@@ -37,6 +37,9 @@ use std::process::{Command, Stdio};
     \x20                                switched on, in any case (root's mount switches it on), never; default auto\n  \
     write-cache=SIZE, name-cache=SIZE, node-cache=SIZE, page-cache=SIZE, inode-cache=COUNT\n  \
     \x20                                memory; what is not said suits the computer (onode stat shows it)\n  \
+    checkpoint=SIZE                  flash: a checkpoint after so much of the log: less to replay after a crash\n  \
+    clean-ahead=SEGMENTS             flash: cleaning begins so many segments before writes have to wait\n  \
+    read-ahead=SIZE                  how far the kernel reads ahead; default 1M (root's mounts)\n  \
     write-back=SECONDS               how long written data may wait for more; default 5\n  \
     spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
     compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \

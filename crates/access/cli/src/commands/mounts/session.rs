@@ -77,7 +77,8 @@ impl Session {
         let mut notes = volume.notes().to_vec();
         notes.extend(left.iter().map(|left| left.text.clone()));
         let viewed = Arc::clone(&watched);
-        let views = Box::new(move |name: &str, requests: &Requests| views::view(&viewed, requests, name));
+        let shown = options.clone();
+        let views = Box::new(move |name: &str, requests: &Requests| views::view(&viewed, &shown, requests, name));
         let mount = Mount::start(volume, directory, options, views, move || {
             // If nobody listens any more, the end is under way already.
             let _ = sender.send(Event::Ended);

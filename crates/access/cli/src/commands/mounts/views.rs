@@ -9,17 +9,22 @@ use crate::commands::volumes::info;
 use crate::figures::{Figures, Segment};
 use crate::watch::Watched;
 use crate::watch::health::HealthReport;
-use onode_fuse::Requests;
+use onode_fuse::{Options, Requests};
 
 /// Segments of one piece of the map; more might not fit an attribute.
 const PIECE: usize = 256;
 
-/// What the mount of a volume answers when asked for the view `name`.
-pub fn view(watched: &Watched, requests: &Requests, name: &str) -> Option<Vec<u8>> {
+/// What the mount of a volume with these options answers when asked for the view `name`.
+pub fn view(watched: &Watched, options: &Options, requests: &Requests, name: &str) -> Option<Vec<u8>> {
     match name {
         "report" => {
             let mut figures = watched.figures();
-            figures.settings.insert("io_uring".to_owned(), u64::from(requests.come_by_io_uring()));
+            let of_mount = [
+                ("io_uring", u64::from(requests.come_by_io_uring())),
+                ("threads", options.threads as u64),
+                ("read_ahead_bytes", options.read_ahead),
+            ];
+            figures.settings.extend(of_mount.map(|(name, value)| (name.to_owned(), value)));
             let requests = requests.asked().map(|(kind, count)| (kind.to_owned(), count)).collect();
             return serde_json::to_vec(&Figures { requests, ..figures }).ok();
         }
