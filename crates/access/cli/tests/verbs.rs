@@ -269,6 +269,23 @@ fn files_are_moved() {
     onode!("check", &image).succeeds();
 }
 
+/// On the host a link to a directory is one, as for `cp`.
+#[test]
+fn a_copy_goes_into_what_a_link_leads_to() {
+    let place = Place::new("into-link");
+    let image = place.image("disk.img");
+    fs::write(place.path("file"), "text").expect("write");
+    onode!("put", &image, place.path("file"), "/file").succeeds();
+    onode!("mkdir", &image, "/folder").succeeds();
+    onode!("cp", &image, "/file", "/folder/inner").succeeds();
+    fs::create_dir(place.path("real")).expect("directory");
+    std::os::unix::fs::symlink("real", place.path("link")).expect("link");
+    onode!("get", &image, "/file", place.path("link")).succeeds();
+    onode!("get", "-r", &image, "/folder", place.path("link")).succeeds();
+    assert_eq!(fs::read(place.path("real/file")).expect("copy"), b"text");
+    assert_eq!(fs::read(place.path("real/folder/inner")).expect("copy"), b"text");
+}
+
 #[test]
 fn files_get_other_names() {
     let place = Place::new("ln");

@@ -58,6 +58,11 @@ pub struct Entry {
 pub trait Side {
     /// What is at `path`; `None` if nothing.
     fn entry(&self, path: &Path) -> Result<Option<Entry>>;
+    /// Whether a copy to `path` goes into it, because it is a directory or, where links are
+    /// followed, leads to one.
+    fn is_directory(&self, path: &Path) -> Result<bool> {
+        Ok(self.entry(path)?.is_some_and(|entry| entry.kind == Kind::Directory))
+    }
     /// The names in a directory.
     fn names(&self, path: &Path) -> Result<Vec<OsString>>;
     /// Reads bytes of a file; 0 at its end.
@@ -129,7 +134,7 @@ pub fn copy(from: End<'_>, to: End<'_>, recursive: bool, output: &Output) -> Res
         return Err(Error::new(Class::Usage, what(), "it is a directory").hint("add -r to copy it with all it holds"));
     }
     let mut target = to.path.to_owned();
-    if let (Some(Entry { kind: Kind::Directory, .. }), Some(name)) = (to.side.entry(&target)?, from.path.file_name()) {
+    if let (true, Some(name)) = (to.side.is_directory(&target)?, from.path.file_name()) {
         target.push(name);
     }
     let mut task = Task {

@@ -47,6 +47,10 @@ impl Side for Host {
         }))
     }
 
+    fn is_directory(&self, path: &Path) -> Result<bool> {
+        Ok(path.is_dir())
+    }
+
     fn names(&self, path: &Path) -> Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(failed("list", path))? {

@@ -94,7 +94,7 @@ fn of_mount(directory: &Path) -> Result<Fill> {
     let space = rustix::fs::statvfs(directory).map_err(|errno| {
         let error = Error::host(format!("cannot show {}", directory.display()), &errno.into());
         match errno {
-            rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED => {
+            rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED | rustix::io::Errno::CANCELED => {
                 error.hint(format!("take the dead mount away: onode umount {}", directory.display()))
             }
             _ => error,
