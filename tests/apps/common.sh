@@ -1,7 +1,8 @@
 # Shared by the application tests: a work folder, Onode and ext4 mounts, packages, clean-up.
 #
 # A test sources this file, says what it did in one line with `did`, and ends with 0 (passed), 77
-# (skipped, with the reason) or anything else (failed). ONODE names the binary to test.
+# (skipped, with the reason) or anything else (failed). ONODE names the binary to test, MOUNT_OPTIONS
+# what every mount is given with -o.
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -108,7 +109,7 @@ onode_up() {
     if [ ! -e "$IMAGE" ]; then
         case $spec in *:*) spec=$spec,size=$size ;; *) spec=${ONODE_DEVICE:-flash}:$spec,size=$size ;; esac
     fi
-    "$ONODE" up "$MNT" "$spec" "$@" >>"$WORK/onode.log" 2>&1 &
+    "$ONODE" up "$MNT" "$spec" -o "${MOUNT_OPTIONS:-rw}" "$@" >>"$WORK/onode.log" 2>&1 &
     SERVER=$!
     wait_for_mount
 }

@@ -38,8 +38,8 @@ done
 # Two mounts of one memory, and a library beside them.
 "$ONODE" mkfs "scm:$MEMORY,size=128M" >/dev/null
 mkdir -p "$OTHER" "$MNT"
-"$ONODE" mount "scm:$MEMORY" "$MNT" || fail "the first mount of a memory"
-"$ONODE" mount "scm:$MEMORY" "$OTHER" || fail "the second mount of a memory"
+"$ONODE" mount -o "${MOUNT_OPTIONS:-rw}" "scm:$MEMORY" "$MNT" || fail "the first mount of a memory"
+"$ONODE" mount -o "${MOUNT_OPTIONS:-rw}" "scm:$MEMORY" "$OTHER" || fail "the second mount of a memory"
 both() {
     "$@" "$STEPS" 1 "$MNT" "$OTHER" "scm:$MEMORY" >"$WORK/said" || { cat "$WORK/said"; fail "old bytes on a shared memory"; }
     said+=("shared memory: $(tail -n 1 "$WORK/said")")

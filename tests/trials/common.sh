@@ -36,7 +36,7 @@ make() {
 # ending the test.
 mounts() {
     mkdir -p "$MNT"
-    "$ONODE" mount -f "$@" "$(volume_of "$IMAGE")" "$MNT" >"$WORK/answer" 2>&1 &
+    "$ONODE" mount -f -o "${MOUNT_OPTIONS:-rw}" "$@" "$(volume_of "$IMAGE")" "$MNT" >"$WORK/answer" 2>&1 &
     SERVER=$!
     for _ in $(seq 600); do
         if is_served; then return 0; fi

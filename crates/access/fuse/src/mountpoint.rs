@@ -142,8 +142,10 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 fn is_disconnected(error: &io::Error) -> bool {
-    // Where requests come by io_uring, the connection is cut a moment after the process is gone.
-    [Some(libc::ENOTCONN), Some(libc::ECONNABORTED)].contains(&error.raw_os_error())
+    // Where requests come by io_uring, the connection is cut a moment after the process is gone, and
+    // what was asked meanwhile is cancelled.
+    let told = [libc::ENOTCONN, libc::ECONNABORTED, libc::ECANCELED];
+    error.raw_os_error().is_some_and(|number| told.contains(&number))
 }
 
 /// Whether a mount without a living process stands at `directory`. Attributes may come from the

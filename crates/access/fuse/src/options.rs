@@ -27,7 +27,7 @@ pub enum Atime {
 /// Whether requests come by io_uring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoUring {
-    /// Where the kernel has it switched on.
+    /// Where it can be had.
     #[default]
     Auto,
     /// In any case.

@@ -33,28 +33,28 @@ impl Transport {
         }
     }
 
-    /// The way for a mount to come. Where io_uring is wanted in any case and only switched off, it
-    /// is switched on, which root may.
+    /// The way for a mount to come. Where io_uring is only switched off it is switched on, which
+    /// root may.
     ///
     /// # Errors
     /// Why it cannot be had, if it is wanted in any case.
     pub(crate) fn choose(wanted: IoUring) -> Result<Self, String> {
-        match (wanted, offer()) {
-            (IoUring::Off, _) | (IoUring::Auto, Offer::SwitchedOff | Offer::Forbidden | Offer::Unknown) => {
-                Ok(Self::Device)
-            }
-            (_, Offer::Offered) => Ok(Self::IoUring),
-            (IoUring::On, Offer::SwitchedOff) => match switch_on() {
-                Ok(()) => Ok(Self::IoUring),
-                Err(error) => Err(format!(
+        if wanted == IoUring::Off {
+            return Ok(Self::Device);
+        }
+        let had = match offer() {
+            Offer::Offered => Ok(Self::IoUring),
+            Offer::SwitchedOff => switch_on().map(|()| Self::IoUring).map_err(|error| {
+                format!(
                     "it is switched off, and switching it on failed: {error}; root does it with \
                      `echo Y > /sys/module/fuse/parameters/enable_uring`"
-                )),
-            },
-            (IoUring::On, Offer::Forbidden) => Err("the kernel does not let this process use io_uring".to_owned()),
-            (IoUring::On, Offer::Unknown) => {
+                )
+            }),
+            Offer::Forbidden => Err("the kernel does not let this process use io_uring".to_owned()),
+            Offer::Unknown => {
                 Err("the kernel does not offer FUSE over io_uring (Linux 6.14 is the first that may)".to_owned())
             }
-        }
+        };
+        if wanted == IoUring::On { had } else { Ok(had.unwrap_or(Self::Device)) }
     }
 }

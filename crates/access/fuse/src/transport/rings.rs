@@ -11,7 +11,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
-/// Threads of one processor at least: one that waits for the medium does not stop the others.
+/// Threads at least, divided among the processors: one that waits for the medium does not stop the
+/// others.
+const THREADS_LEAST: usize = 16;
+/// Threads of one processor at least where that would be more.
 const EACH_LEAST: usize = 2;
 
 /// All threads of a mount.
@@ -29,7 +32,8 @@ struct Share {
 /// Divides the queues of all processors among at least so many threads. A queue of a processor on
 /// which this process may not run is left to the threads of the others.
 fn shares(all: u16, mine: &[u16], threads: usize) -> Vec<Share> {
-    let each = threads.div_ceil(mine.len().max(1)).max(EACH_LEAST);
+    let least = EACH_LEAST.min(THREADS_LEAST.div_ceil(mine.len().max(1)));
+    let each = threads.div_ceil(mine.len().max(1)).max(least);
     let mut shares: Vec<Share> = Vec::new();
     for _ in 0..each {
         shares.extend(mine.iter().map(|processor| Share { processor: *processor, queues: vec![*processor] }));
@@ -126,9 +130,11 @@ mod tests {
 
     #[test]
     fn every_queue_is_served() {
+        let many = (0..64).collect::<Vec<_>>();
+        assert_eq!(shares(64, &many, 8).len(), 64);
         for (all, mine, threads) in [(1, vec![0], 1), (2, vec![0, 1], 8), (7, vec![2, 3], 3), (64, vec![5], 1)] {
             let shares = shares(all, &mine, threads);
-            assert!(shares.len() >= threads.max(EACH_LEAST) && shares.iter().all(|one| mine.contains(&one.processor)));
+            assert!(shares.len() >= threads.max(2) && shares.iter().all(|one| mine.contains(&one.processor)));
             let mut queues: Vec<u16> = shares.iter().flat_map(|one| one.queues.clone()).collect();
             queues.sort_unstable();
             queues.dedup();

@@ -33,8 +33,8 @@ use std::process::{Command, Stdio};
     writeback                        the kernel gathers writes first: faster for small writes\n  \
     noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
     threads=N                        threads that serve requests; default one for each processor, 2 to 8\n  \
-    io-uring=auto|on|off             requests by io_uring, which takes half the time: where the kernel has it\n  \
-    \x20                                switched on, in any case (root's mount switches it on), never; default auto\n  \
+    io-uring=auto|on|off             requests by io_uring, which takes half the time: where the kernel offers it\n  \
+    \x20                                (root's mount switches it on), or no mount without it, or never; default auto\n  \
     write-cache=SIZE, name-cache=SIZE, node-cache=SIZE, page-cache=SIZE, inode-cache=COUNT\n  \
     \x20                                memory; what is not said suits the computer (onode stat shows it)\n  \
     checkpoint=SIZE                  flash: a checkpoint after so much of the log: less to replay after a crash\n  \

@@ -81,8 +81,10 @@ pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
             Error::new(Class::General, &what, "its server is of another version, which does not tell this")
                 .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
         }
-        Errno::NOTCONN | Errno::CONNABORTED => Error::new(Class::General, &what, "its server was killed")
-            .hint(format!("take the dead mount away: onode umount {}", directory.display())),
+        Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED => {
+            Error::new(Class::General, &what, "its server was killed")
+                .hint(format!("take the dead mount away: onode umount {}", directory.display()))
+        }
         errno => Error::host(&what, &errno.into()),
     })?;
     serde_json::from_slice(value.get(..length).unwrap_or_default())
