@@ -1,8 +1,8 @@
 # Shared by the application tests: a work folder, Onode and ext4 mounts, packages, clean-up.
 #
 # A test sources this file, says what it did in one line with `did`, and ends with 0 (passed), 77
-# (skipped, with the reason) or anything else (failed). ONODE names the binary to test, MOUNT_OPTIONS
-# what every mount is given with -o.
+# (skipped, with the reason) or anything else (failed). ONODE names the binary to test,
+# MOUNT_OPTIONS what every mount is given with -o.
 # shellcheck shell=bash
 set -euo pipefail
 

@@ -1,5 +1,5 @@
-//! What a mount chooses for its device: it is heeded, told, and refused where the device has no such
-//! thing.
+//! What a mount chooses for its device: it is heeded, told, and refused where the device has no
+//! such thing.
 
 mod common;
 

@@ -142,8 +142,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 fn is_disconnected(error: &io::Error) -> bool {
-    // Where requests come by io_uring, the connection is cut a moment after the process is gone, and
-    // what was asked meanwhile is cancelled.
+    // Where requests come by io_uring, the connection is cut a moment after the process is gone,
+    // and what was asked meanwhile is cancelled.
     let told = [libc::ENOTCONN, libc::ECONNABORTED, libc::ECANCELED];
     error.raw_os_error().is_some_and(|number| told.contains(&number))
 }
