@@ -66,6 +66,10 @@ done
 down_well
 sound
 
+# One thread a processor: a write that waits for a read to be answered must not keep it from coming.
+MOUNT_OPTIONS=io-uring=on,threads=1 TRIAL_SECONDS=300 "$REPOSITORY/tests/trials/run" coherence >"$WORK/coherence" 2>&1 ||
+    { tail -n 20 "$WORK/coherence"; fail "coherence with a thread for each processor"; }
+
 again=(posix coherence many-at-once)
 for trial in "${again[@]}"; do
     MOUNT_OPTIONS=io-uring=off SECONDS_EACH=4 bash "$REPOSITORY/tests/trials/$trial.sh" >"$WORK/$trial" 2>&1 || { tail -n 20 "$WORK/$trial"; fail "$trial by the device"; }

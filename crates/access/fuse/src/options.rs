@@ -6,8 +6,8 @@
 use onode::{Class, Compression, Error, Result, Settings, WearPolicy, human_size, parse_size, wear_of};
 use std::time::Duration;
 
-/// Server threads if nothing is said: one for each processor, but at least so many, so that one
-/// that waits for the medium does not stop all others, and at most so many.
+/// Threads that read from the device if nothing is said: one for each processor, but at least so
+/// many, so that one that waits for the medium does not stop all others, and at most so many.
 const THREADS_LEAST: usize = 2;
 const THREADS_MOST: usize = 8;
 const SPIN_MAX: u64 = 1000;
@@ -60,8 +60,8 @@ pub struct Options {
     /// The kernel tells of each close of a file, so that a close can tell of a write-back that
     /// failed.
     pub flush: bool,
-    /// Threads that serve requests.
-    pub threads: usize,
+    /// Threads that serve requests; `None` for as many as suit the way requests come.
+    pub threads: Option<usize>,
     /// How long a server thread looks for the next request before it goes to sleep, while requests
     /// keep coming.
     pub spin: Duration,
@@ -120,7 +120,7 @@ impl Options {
             allow_other: rustix::process::geteuid().is_root(),
             writeback: false,
             flush: true,
-            threads: std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST),
+            threads: None,
             spin: Duration::ZERO,
             read_ahead: READ_AHEAD,
             io_uring: IoUring::default(),
@@ -128,6 +128,12 @@ impl Options {
             wear: None,
             memory: Memory::default(),
         }
+    }
+
+    /// Threads that read requests from the device of FUSE.
+    pub(crate) fn device_threads(&self) -> usize {
+        let usual = || std::thread::available_parallelism().map_or(1, usize::from).clamp(THREADS_LEAST, THREADS_MOST);
+        self.threads.unwrap_or_else(usual)
     }
 
     /// Whether the close of a file is heard of: it may be the moment to commit what was written, or
@@ -231,7 +237,7 @@ impl Options {
             Some(("inode-cache", value)) => self.memory.inode_cache = count(value, u32::MAX)?,
             Some(("write-back", value)) => self.memory.write_back_seconds = count(value, MOST_SECONDS)?,
             Some(("threads", value)) => match value.parse() {
-                Ok(threads @ 1..=64) => self.threads = threads,
+                Ok(threads @ 1..=64) => self.threads = Some(threads),
                 _ => return refused(format!("`{option}`: the number of threads is between 1 and 64")),
             },
             Some(("spin", value)) => match value.parse() {
@@ -277,7 +283,7 @@ mod tests {
         assert_eq!(options.wear, Some(WearPolicy::Static));
         assert_eq!(options.compression, Compression::Fast);
         assert!(!options.read_only && options.dev && !options.suid);
-        assert_eq!((options.atime, options.threads), (Atime::Never, 4));
+        assert_eq!((options.atime, options.threads), (Atime::Never, Some(4)));
         assert_eq!((options.flush, options.spin, options.io_uring), (false, Duration::from_micros(7), IoUring::Off));
         let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
              checkpoint=1M,clean-ahead=20,read-ahead=0";
@@ -297,7 +303,9 @@ mod tests {
         };
         assert_eq!((options.memory, options.read_ahead), (memory, 0));
         let usual = Options::new();
-        assert!(usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.threads));
+        assert!(
+            usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.device_threads())
+        );
     }
 
     #[test]

@@ -61,10 +61,11 @@ impl Mount {
     ) -> Result<Self> {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
-        let late = Late::new(options.threads);
+        let late = Late::new(options.device_threads());
         let faces = Faces::new(volume.block_faces().to_vec());
         let adaptor = Arc::new(Adaptor::new(Arc::clone(volume.files()), options, views, faces, late.clone())?);
         let (session, rings) = connect(&adaptor, &directory, &volume, options)?;
+        adaptor.requests.are_served_by(rings.as_ref().map_or_else(|| options.device_threads(), Rings::count));
         let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
@@ -159,7 +160,7 @@ fn connect(
         }
         adaptor.requests.by_io_uring(false);
     }
-    Ok((mount(options.threads)?, None))
+    Ok((mount(options.device_threads())?, None))
 }
 
 /// Serves a session in threads of its own; `on_end` is called when they end.

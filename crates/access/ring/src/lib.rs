@@ -16,5 +16,5 @@ mod slot;
 pub use mailbox::{Mailbox, Ticket};
 pub use offer::{Offer, may_run_on, offer, pin_to, processors, switch_on};
 pub use policy::{Policies, Policy};
-pub use ring::{Outcome, Ring};
+pub use ring::{Kick, Outcome, Ring};
 pub use slot::{HEADER_BYTES, Message, OPERATION_BYTES};

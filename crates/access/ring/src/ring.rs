@@ -38,6 +38,9 @@ pub enum Outcome {
     Later,
 }
 
+/// What is done for a queue some of whose requests may be stuck; it must not wait.
+pub type Kick = Box<dyn Fn(u16) + Send>;
+
 /// The slots of one thread. They stay with the kernel until this is dropped.
 pub struct Ring {
     // Dropped first: from then on the kernel does not touch the memory of the slots.
@@ -45,12 +48,12 @@ pub struct Ring {
     device: OwnedFd,
     slots: Vec<Slot>,
     payload_bytes: usize,
-    /// Slots that wait for a request.
-    waiting: usize,
     /// What the kernel told and nobody has looked at: of what, and the result.
     done: Vec<(u64, i32)>,
     mailbox: Arc<Mailbox>,
     policy: Option<Policy>,
+    /// Is told of a queue some of whose requests may be stuck.
+    kick: Option<Kick>,
     /// The last answer was handed over with the low policy.
     was_low: bool,
 }
@@ -78,10 +81,10 @@ impl Ring {
             device: device.try_clone_to_owned()?,
             slots: Vec::new(),
             payload_bytes,
-            waiting: 0,
             done: Vec::new(),
             mailbox: Arc::new(Mailbox::new()?),
             policy: None,
+            kick: None,
             was_low: false,
         };
         made.look_into_mailbox()?;
@@ -105,6 +108,16 @@ impl Ring {
     #[must_use]
     pub fn with_policy(mut self, policy: Option<Policy>) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// `kick` is called when a request is to be answered later and may have to wait for others of
+    /// the queue it is told: those that came while all slots were taken stay with the kernel until
+    /// an answer fetches them, and the new slot that is there by then has none to give. Any request
+    /// on that queue's processor will do.
+    #[must_use]
+    pub fn with_kick(mut self, kick: Kick) -> Self {
+        self.kick = Some(kick);
         self
     }
 
@@ -149,7 +162,7 @@ impl Ring {
     /// Has the request answered that came into a slot.
     fn one(&mut self, index: usize, serve: &mut impl FnMut(Message<'_>) -> Outcome) -> io::Result<()> {
         let Some(slot) = self.slots.get_mut(index) else { return Err(io::Error::other("there is no such slot")) };
-        self.waiting -= 1;
+        slot.comes();
         if let Some(policy) = &mut self.policy {
             policy.came(self.was_low);
         }
@@ -162,7 +175,15 @@ impl Ring {
             // Who answers it may wait for another request, which needs a slot.
             Outcome::Later => {
                 let queue = slot.queue();
-                if self.waiting == 0 && self.slots.len() < SLOTS_MAX { self.add(queue) } else { Ok(()) }
+                let has_more = self.slots.iter().any(|slot| slot.queue() == queue && slot.waits());
+                if !has_more && self.slots.len() < SLOTS_MAX {
+                    self.add(queue)?;
+                    self.ring.submit()?;
+                }
+                if let Some(kick) = &self.kick {
+                    kick(queue);
+                }
+                Ok(())
             }
         }
     }
@@ -194,7 +215,7 @@ impl Ring {
     }
 
     fn command(&mut self, command: u32, index: usize, commit_id: u64) -> io::Result<()> {
-        let Some(slot) = self.slots.get(index) else { return Err(io::Error::other("there is no such slot")) };
+        let Some(slot) = self.slots.get_mut(index) else { return Err(io::Error::other("there is no such slot")) };
         // `fuse_uring_cmd_req`: flags, the request's number, the queue.
         let mut arguments = [0; 80];
         arguments[8..16].copy_from_slice(&commit_id.to_ne_bytes());
@@ -209,7 +230,7 @@ impl Ring {
             // stands there as 32 bits, aligned; the crate has no call that sets it.
             unsafe { (&raw mut entry).cast::<u8>().add(LENGTH_AT).cast::<u32>().write(VECTORS) };
         }
-        self.waiting += 1;
+        slot.wait();
         self.push(&entry)
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Header([u8; ALL_BYTES]);
 /// One request at a time.
 pub(crate) struct Slot {
     queue: u16,
+    /// It waits for a request.
+    waits: bool,
     header: Box<Header>,
     payload: Vec<u8>,
     vectors: Box<[libc::iovec; 2]>,
@@ -42,11 +44,26 @@ impl Slot {
             libc::iovec { iov_base: header.0.as_mut_ptr().cast(), iov_len: ALL_BYTES },
             libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload_bytes },
         ]);
-        Self { queue, header, payload, vectors }
+        Self { queue, waits: false, header, payload, vectors }
     }
 
     pub(crate) const fn queue(&self) -> u16 {
         self.queue
+    }
+
+    /// Whether it waits for a request.
+    pub(crate) const fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// It is handed to the kernel.
+    pub(crate) const fn wait(&mut self) {
+        self.waits = true;
+    }
+
+    /// It has a request.
+    pub(crate) const fn comes(&mut self) {
+        self.waits = false;
     }
 
     /// Where the kernel reads which memory this is.

@@ -5,7 +5,7 @@
 //! `onode stat`, a test or a benchmark can tell. Kinds that were never asked for are not listed.
 //! Nothing is decided by them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What the kernel asks for, in the field's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +88,16 @@ const NAMES: [&str; Kind::CopyFileRange as usize + 1] = [
 pub struct Requests {
     counts: [AtomicU64; NAMES.len()],
     by_ring: AtomicBool,
+    threads: AtomicUsize,
 }
 
 impl Requests {
     pub(crate) fn new() -> Self {
-        Self { counts: [const { AtomicU64::new(0) }; NAMES.len()], by_ring: AtomicBool::new(false) }
+        Self {
+            counts: [const { AtomicU64::new(0) }; NAMES.len()],
+            by_ring: AtomicBool::new(false),
+            threads: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn count(&self, kind: Kind) {
@@ -102,6 +107,16 @@ impl Requests {
     /// Whether they come by io_uring.
     pub fn come_by_io_uring(&self) -> bool {
         self.by_ring.load(Ordering::SeqCst)
+    }
+
+    /// How many threads serve them.
+    pub fn threads(&self) -> usize {
+        self.threads.load(Ordering::SeqCst)
+    }
+
+    /// Says how many threads serve them.
+    pub(crate) fn are_served_by(&self, threads: usize) {
+        self.threads.store(threads, Ordering::SeqCst);
     }
 
     /// Says whether they shall come by io_uring, or do.

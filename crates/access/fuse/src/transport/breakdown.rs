@@ -6,7 +6,7 @@
 
 use onode_ring::Mailbox;
 use rustix::fs::statfs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -27,6 +27,11 @@ impl Breakdown {
 
     pub(crate) fn is_mounted_at(&self, directory: PathBuf) {
         let _ = self.directory.set(directory);
+    }
+
+    /// Where the mount is, once that is known.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.get().map(PathBuf::as_path)
     }
 
     /// Requests come by io_uring.

@@ -8,14 +8,13 @@ use onode_ring::{Mailbox, Policies, Ring, may_run_on, pin_to, processors};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-/// Threads at least, divided among the processors: one that waits for the medium does not stop the
-/// others.
-const THREADS_LEAST: usize = 16;
-/// Threads of one processor at least where that would be more.
-const EACH_LEAST: usize = 2;
+/// Threads if nothing is said, divided among the processors: while some wait for the medium, the
+/// others serve, and one flush is for all syncs that wait. The kernel takes the one that answered
+/// last, so those that are not needed cost nothing.
+const THREADS_USUAL: usize = 16;
 
 /// All threads of a mount.
 pub(crate) struct Rings {
@@ -29,11 +28,11 @@ struct Share {
     queues: Vec<u16>,
 }
 
-/// Divides the queues of all processors among at least so many threads. A queue of a processor on
+/// Divides the queues of all processors among at least so many threads, and as many for each
+/// processor. A queue of a processor on
 /// which this process may not run is left to the threads of the others.
-fn shares(all: u16, mine: &[u16], threads: usize) -> Vec<Share> {
-    let least = EACH_LEAST.min(THREADS_LEAST.div_ceil(mine.len().max(1)));
-    let each = threads.div_ceil(mine.len().max(1)).max(least);
+fn shares(all: u16, mine: &[u16], threads: Option<usize>) -> Vec<Share> {
+    let each = threads.unwrap_or(THREADS_USUAL).div_ceil(mine.len().max(1));
     let mut shares: Vec<Share> = Vec::new();
     for _ in 0..each {
         shares.extend(mine.iter().map(|processor| Share { processor: *processor, queues: vec![*processor] }));
@@ -51,15 +50,16 @@ impl Rings {
     /// # Errors
     /// That of the first thread that could not begin; the others have ended then, and the mount
     /// serves nothing.
-    pub(crate) fn start(adaptor: &Arc<Adaptor>, device: impl AsFd, threads: usize) -> io::Result<Self> {
+    pub(crate) fn start(adaptor: &Arc<Adaptor>, device: impl AsFd, threads: Option<usize>) -> io::Result<Self> {
         let all = processors()?;
         let device = Arc::new(device.as_fd().try_clone_to_owned()?);
         let (begun, begins) = channel();
         let policies = Policies::start();
+        let kicks = start_to_kick(adaptor)?;
         let mut rings = Self { threads: Vec::new(), mailboxes: Vec::new() };
         for share in shares(all, &may_run_on(all), threads) {
             let (adaptor, device, begun) = (Arc::clone(adaptor), Arc::clone(&device), begun.clone());
-            let policies = policies.clone();
+            let (policies, kicks) = (policies.clone(), kicks.clone());
             let name = format!("ring-{}", share.processor);
             let task = move || {
                 pin_to(share.processor);
@@ -67,7 +67,12 @@ impl Rings {
                     Ok(ring) => {
                         let _ = begun.send(Ok(ring.mailbox()));
                         drop(begun);
-                        run(&adaptor, ring.with_policy(policies.map(|policies| policies.of_this_thread())))
+                        let policy = policies.map(|policies| policies.of_this_thread());
+                        // Without the thread there is no mount.
+                        let kick = Box::new(move |queue| {
+                            let _ = kicks.send(queue);
+                        });
+                        run(&adaptor, ring.with_policy(policy).with_kick(kick))
                     }
                     Err(error) => {
                         let _ = begun.send(Err(error));
@@ -99,6 +104,11 @@ impl Rings {
         }
     }
 
+    /// How many they are.
+    pub(crate) const fn count(&self) -> usize {
+        self.threads.len()
+    }
+
     fn give_up(self, error: io::Error) -> io::Error {
         self.mailboxes.iter().for_each(|mailbox| mailbox.stop());
         let _ = self.join();
@@ -116,6 +126,22 @@ impl Rings {
     }
 }
 
+/// Starts the thread that asks the mount for something from a processor whose queue may have
+/// requests that are stuck (see [`Ring::with_kick`]). It ends with the threads that serve.
+fn start_to_kick(adaptor: &Arc<Adaptor>) -> io::Result<Sender<u16>> {
+    let (kicks, received) = channel();
+    let adaptor = Arc::clone(adaptor);
+    let task = move || {
+        for processor in received {
+            pin_to(processor);
+            // A mount that is not reached by its name any more is helped by the next request there.
+            let _ = adaptor.breakdown().directory().map(rustix::fs::statfs);
+        }
+    };
+    std::thread::Builder::new().name("kicks".to_owned()).spawn(task)?;
+    Ok(kicks)
+}
+
 fn run(adaptor: &Adaptor, ring: Ring) -> io::Result<()> {
     let served = ring.serve(|message| ring::serve(adaptor, message));
     if served.is_err() {
@@ -130,11 +156,11 @@ mod tests {
 
     #[test]
     fn every_queue_is_served() {
-        let many = (0..64).collect::<Vec<_>>();
-        assert_eq!(shares(64, &many, 8).len(), 64);
-        for (all, mine, threads) in [(1, vec![0], 1), (2, vec![0, 1], 8), (7, vec![2, 3], 3), (64, vec![5], 1)] {
-            let shares = shares(all, &mine, threads);
-            assert!(shares.len() >= threads.max(2) && shares.iter().all(|one| mine.contains(&one.processor)));
+        let many: Vec<u16> = (0..64).collect();
+        let cases = [(1, &many[..1], None, 16), (2, &many[..2], Some(1), 2), (7, &many[2..4], Some(3), 4)];
+        for (all, mine, threads, made) in cases.into_iter().chain([(64, &many[..], None, 64)]) {
+            let shares = shares(all, mine, threads);
+            assert!(shares.len() == made && shares.iter().all(|one| mine.contains(&one.processor)));
             let mut queues: Vec<u16> = shares.iter().flat_map(|one| one.queues.clone()).collect();
             queues.sort_unstable();
             queues.dedup();

@@ -32,7 +32,8 @@ use std::process::{Command, Stdio};
     allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
     writeback                        the kernel gathers writes first: faster for small writes\n  \
     noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
-    threads=N                        threads that serve requests; default one for each processor, 2 to 8\n  \
+    threads=N                        threads that serve requests; default 16 by io_uring, else one for each\n  \
+    \x20                                processor, 2 to 8\n  \
     io-uring=auto|on|off             requests by io_uring, which takes half the time: where the kernel offers it\n  \
     \x20                                (root's mount switches it on), or no mount without it, or never; default auto\n  \
     write-cache=SIZE, name-cache=SIZE, node-cache=SIZE, page-cache=SIZE, inode-cache=COUNT\n  \

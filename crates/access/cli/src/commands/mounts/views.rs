@@ -21,7 +21,7 @@ pub fn view(watched: &Watched, options: &Options, requests: &Requests, name: &st
             let mut figures = watched.figures();
             let of_mount = [
                 ("io_uring", u64::from(requests.come_by_io_uring())),
-                ("threads", options.threads as u64),
+                ("threads", requests.threads() as u64),
                 ("read_ahead_bytes", options.read_ahead),
             ];
             figures.settings.extend(of_mount.map(|(name, value)| (name.to_owned(), value)));
