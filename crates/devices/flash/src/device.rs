@@ -37,6 +37,20 @@ use onode_object::{
 /// Units of deferred changes that background work applies at once.
 const APPLIED_AT_ONCE: u32 = 16;
 
+/// What a call gets without waiting for another.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AtOnce {
+    /// The lock of the state.
+    pub state: bool,
+    /// That of the syncs.
+    pub syncs: bool,
+    /// Segments to be opened.
+    pub free_segments: usize,
+    /// Commits that were applied since the mount.
+    pub commits: u64,
+}
+
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
     /// How far flushes have come; who takes both locks takes this one first.
@@ -68,6 +82,16 @@ impl FlashDevice {
     /// Asks the index under the device's lock.
     fn with_index<T>(&self, ask: impl FnOnce(&mut Index, &mut Log) -> Result<T>) -> Result<T> {
         self.core()?.with_index(ask)
+    }
+
+    /// What a call made now would come to without waiting for another: for who makes the calls of
+    /// several clients in one thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn at_once(&self) -> AtOnce {
+        let Some(core) = self.core.try_lock() else { return AtOnce::default() };
+        let (syncs, free_segments) = (self.syncs.try_lock().is_some(), core.log().table().free_beside_pins());
+        AtOnce { state: true, syncs, free_segments, commits: core.written().0 }
     }
 
     /// The device over a state.

@@ -174,8 +174,9 @@ impl Log {
     }
 
     fn take_free(&mut self, stream: Stream) -> Result<u32> {
-        self.table
-            .choose_free(stream)
+        let Self { table, store, .. } = self;
+        table
+            .choose_free(stream, || store.before_waiting())
             .ok_or_else(|| Error::new(ErrorKind::NoSpace, "no free segment is left; the reserve is exhausted"))
     }
 

@@ -32,6 +32,20 @@ use onode_object::{
     ObjectStat, Result, Space, SyncScope, Transaction,
 };
 
+/// What a call gets without waiting for another.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FreeNow {
+    /// State, log and disks.
+    pub state: bool,
+    /// The right to write to the big disk.
+    pub home: bool,
+    /// A small change needs no checkpoint.
+    pub takes_small: bool,
+    /// Commits that were applied so far.
+    pub commits: u64,
+}
+
 /// A fast and a big disk, or the big one alone, as an object device.
 pub struct TierDevice {
     pub(crate) volume: Volume,
@@ -133,6 +147,19 @@ impl TierDevice {
     #[must_use]
     pub fn has_fast(&self) -> bool {
         self.volume.core.lock().disks().fast.lock().is_there()
+    }
+
+    /// What a call made now would come to without waiting for another: for who makes the calls of
+    /// several clients in one thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn free_now(&self) -> FreeNow {
+        let (Some(_log), Some(core)) = (self.volume.log.try_lock(), self.volume.core.try_lock()) else {
+            return FreeNow::default();
+        };
+        let home = self.volume.home.try_lock().is_some();
+        let (state, takes_small) = (core.disks().are_free(), core.takes_small());
+        FreeNow { state, home, takes_small, commits: core.commits().count() }
     }
 
     /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock`

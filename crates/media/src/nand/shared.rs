@@ -26,6 +26,10 @@ pub trait SharedNand: Send + Sync {
     /// `Host`, `HostFull`; and from then on every flush fails, that of the owner too: what the
     /// first did not bring to the medium no later one speaks of.
     fn finish_flush(&self) -> Result<()>;
+
+    /// The owner is about to wait until reads of others are over. A medium that has threads of its
+    /// own simulated in one has to do something about it; any other has not.
+    fn before_waiting(&self) {}
 }
 
 /// Flushes of one medium, by its owner and by others: one after another, and none succeeds after

@@ -5,9 +5,11 @@
 //!
 //! What it does not do: make anything durable, see [`commit`](crate::commit).
 
+use crate::commit::room::Cost;
 use crate::content::buffers::Prefetched;
 use crate::content::pending::Content;
 use crate::core::Core;
+use crate::index::tree::Ways;
 use crate::log::Log;
 use crate::log::change::Change;
 use crate::log::need::Need;
@@ -167,6 +169,19 @@ impl Core {
         self.applier().apply(&change)?;
         changes.push(change);
         Ok(())
+    }
+
+    /// Whether a small change can be applied, and is small enough for nobody to write the log or a
+    /// checkpoint for it.
+    #[must_use]
+    pub fn takes_small(&self) -> bool {
+        const BLOCKS: u64 = 8;
+        let ways = Ways::default();
+        let cost = Cost { blocks: BLOCKS, new_blocks: BLOCKS, puts: 64, bytes: 4 << 10, grows_inline: true, ways };
+        let pending = self.buffers.pending();
+        self.headroom().fits(&cost, self.index.layout().reserve_blocks() + 8 * BLOCKS)
+            && pending.bytes() + BLOCKS * BLOCK <= self.buffers.most_pending()
+            && self.commits.group().payload().len() <= 128 << 10
     }
 
     /// Makes a record of the commits that the log lacks and appends it.

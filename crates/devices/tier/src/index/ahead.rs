@@ -163,7 +163,7 @@ mod tests {
         for block in 0..BLOCKS {
             disk.write_at(block * BLOCK, &content(block, 0), IoTag::Index).unwrap();
         }
-        let disks = Disks::new(Box::new(disk.clone()), FastDisk::default());
+        let disks = Disks::new(Box::new(disk.clone()), FastDisk::default(), None);
         let layout = Layout::new(bytes, None, None).unwrap();
         (disk, NodeReader::new(Arc::new(disks), layout, IoTag::Index))
     }

@@ -25,6 +25,13 @@ impl Store {
         self.shared.is_some()
     }
 
+    /// Somebody waits until reads beside the lock are over.
+    pub fn before_waiting(&self) {
+        if let Some(shared) = &self.shared {
+            shared.before_waiting();
+        }
+    }
+
     /// Whether something was programmed since the last flush.
     pub const fn has_unflushed(&self) -> bool {
         self.unflushed
