@@ -13,6 +13,7 @@ pub mod variant;
 use crate::files::program::Program;
 use crate::files::worth::Worth;
 use crate::medium::Medium;
+use crate::object::clients::Standing;
 use crate::violation::Violation;
 use onode_fs::Inodes;
 use onode_object::ObjectDevice;
@@ -20,7 +21,7 @@ use onode_object::powers::Attach;
 use std::sync::Arc;
 
 /// A kind of device with the options under which one run uses it.
-pub trait Kind: Copy + Send + Sync {
+pub trait Kind: Copy + Send + Sync + 'static {
     /// What it stands on.
     type Medium: Medium;
     /// The device.
@@ -64,6 +65,12 @@ pub trait Kind: Copy + Send + Sync {
 
     /// The part of the device that goes and comes during a run, if it has one that does.
     fn part<'a>(&self, _device: &'a Self::Device) -> Option<&'a dyn Attach> {
+        None
+    }
+
+    /// What a call made now could do without waiting for one that is under way; nothing for devices
+    /// that have their lock as long as a call takes.
+    fn standing(&self, _device: &Self::Device) -> Option<Standing> {
         None
     }
 

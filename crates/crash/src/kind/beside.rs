@@ -6,6 +6,7 @@ use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::beside::{BesideImage, BesideMedium};
 use crate::medium::memory::{Memory, MemoryImage};
+use crate::object::clients::Standing;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::ErrorKind;
@@ -211,5 +212,9 @@ impl Kind for Beside {
 
     fn inodes(&self) -> Inodes {
         self.flash.inodes()
+    }
+
+    fn standing(&self, device: &FlashDevice) -> Option<Standing> {
+        self.flash.standing(device)
     }
 }

@@ -3,6 +3,7 @@
 use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
 use crate::kind::{Failures, Kind};
+use crate::object::clients::{Freedom, Standing};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::Prng;
@@ -11,6 +12,10 @@ use onode_fs::Inodes;
 use onode_media::sim::RecordedNand;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{ObjectDevice, ObjectId};
+
+/// Free segments that nobody reads in, with which a commit, with its share of cleaning, does not
+/// have to wait for one.
+const LEAST_FREE: usize = 5;
 
 /// The device on one shape, under one set of options.
 #[derive(Clone, Copy, Debug)]
@@ -99,5 +104,17 @@ impl Kind for Flash {
 
     fn inodes(&self) -> Inodes {
         self.variant.inodes
+    }
+
+    fn standing(&self, device: &FlashDevice) -> Option<Standing> {
+        let at_once = device.at_once();
+        let freedom = match () {
+            () if !at_once.state => Freedom::Nothing,
+            // Whoever writes may have to wait until somebody has read.
+            () if at_once.free_segments < LEAST_FREE => Freedom::Reads,
+            () if !at_once.syncs => Freedom::Buffered,
+            () => Freedom::All,
+        };
+        Some(Standing { freedom, commits: at_once.commits })
     }
 }

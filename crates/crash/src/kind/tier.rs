@@ -4,6 +4,7 @@ use crate::kind::geometry::DisksShape;
 use crate::kind::{Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::disks::{Disks, DisksImage};
+use crate::object::clients::{Freedom, Standing};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_fs::Inodes;
@@ -79,7 +80,7 @@ impl Kind for Tier {
 
     /// A fast disk that is blank is made a new one, or left away: what people do about a dead one.
     fn mount(&self, medium: &Disks, read_only: bool) -> onode_object::Result<TierDevice> {
-        let options = self.mount_options(read_only);
+        let options = MountOptions { seam: medium.seam(), ..self.mount_options(read_only) };
         if self.shape.fast_bytes == 0 {
             return TierDevice::mount(medium.big(), None, &options);
         }
@@ -110,5 +111,16 @@ impl Kind for Tier {
 
     fn inodes(&self) -> Inodes {
         self.inodes
+    }
+
+    fn standing(&self, device: &TierDevice) -> Option<Standing> {
+        let now = device.free_now();
+        let freedom = match () {
+            () if !now.state => Freedom::Nothing,
+            () if now.home => Freedom::All,
+            () if now.takes_small => Freedom::Buffered,
+            () => Freedom::Reads,
+        };
+        Some(Standing { freedom, commits: now.commits })
     }
 }
