@@ -16,9 +16,15 @@ use crate::medium::Medium;
 use crate::object::clients::Standing;
 use crate::violation::Violation;
 use onode_fs::Inodes;
-use onode_object::ObjectDevice;
 use onode_object::powers::Attach;
+use onode_object::{Durability, ObjectDevice, Transaction};
 use std::sync::Arc;
+
+/// The rest of a commit, whose first part is done.
+pub type Rest<D> = Box<dyn FnOnce(&D) -> onode_object::Result<()> + Send>;
+
+/// What came of the first part of a commit; there need not be a rest.
+pub type Begun<D> = onode_object::Result<Option<Rest<D>>>;
 
 /// A kind of device with the options under which one run uses it.
 pub trait Kind: Copy + Send + Sync + 'static {
@@ -71,6 +77,18 @@ pub trait Kind: Copy + Send + Sync + 'static {
     /// What a call made now could do without waiting for one that is under way; nothing for devices
     /// that have their lock as long as a call takes.
     fn standing(&self, _device: &Self::Device) -> Option<Standing> {
+        None
+    }
+
+    /// Does the first part of a commit, which waits for no other one, and returns the rest: so
+    /// clients come along with what another one makes durable. `None` if a device cannot be asked
+    /// for parts.
+    fn begin(
+        &self,
+        _device: &Self::Device,
+        _transaction: &Transaction,
+        _durability: Durability,
+    ) -> Option<Begun<Self::Device>> {
         None
     }
 

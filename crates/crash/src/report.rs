@@ -109,13 +109,15 @@ impl Report {
         for (name, one) in &self.counts {
             let workload = name.rsplit('.').next().unwrap_or_default();
             let Some(clients) = clients::by_name(workload) else { continue };
-            let Interleaving { points, locked, taken, nested, changes, deepest, stuck } = one.interleaving;
+            let Interleaving { points, flushing, locked, taken, nested, changes, followers, deepest, stuck } =
+                one.interleaving;
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{name}: {clients} clients, {points} moments to come in between ({locked} more with a lock held), \
-                 {taken} taken by {nested} calls, {changes} of them changes, up to {deepest} calls at a time; \
-                 {stuck} of {} runs ended because one would wait for another",
+                "{name}: {clients} clients, {points} moments to come in between, {flushing} of them in flushes or checkpoints \
+                 ({locked} more with a lock held); {taken} taken by {nested} calls, {changes} of them changes, \
+                 {followers} of which waited while others went on, up to {deepest} calls at a time; {stuck} of {} runs \
+                 ended because one would wait for another",
                 one.runs
             );
         }

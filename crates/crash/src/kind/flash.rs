@@ -2,7 +2,7 @@
 
 use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
-use crate::kind::{Failures, Kind};
+use crate::kind::{Begun, Failures, Kind, Rest};
 use crate::object::clients::{Freedom, Standing};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
@@ -11,7 +11,7 @@ use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
 use onode_media::sim::RecordedNand;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
-use onode_object::{ObjectDevice, ObjectId};
+use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
 /// Free segments that nobody reads in, with which a commit, with its share of cleaning, does not
 /// have to wait for one.
@@ -116,5 +116,16 @@ impl Kind for Flash {
             () => Freedom::All,
         };
         Some(Standing { freedom, commits: at_once.commits })
+    }
+
+    fn begin(
+        &self,
+        device: &FlashDevice,
+        transaction: &Transaction,
+        durability: Durability,
+    ) -> Option<Begun<FlashDevice>> {
+        let begun = device.begin_commit(transaction.clone(), durability);
+        let rest = |unsynced| -> Rest<FlashDevice> { Box::new(move |device| device.end_commit(unsynced)) };
+        Some(begun.map(|unsynced| unsynced.map(rest)))
     }
 }

@@ -13,6 +13,7 @@
 //! It does not see what threads do between two such moments: that is code under a lock.
 
 pub mod act;
+mod order;
 pub mod session;
 pub mod workload;
 
@@ -67,7 +68,7 @@ pub enum Freedom {
     Nothing,
     /// It may look.
     Reads,
-    /// It may change something small, without waiting until that is durable.
+    /// It may change something small, and wait later until that is durable.
     Buffered,
     /// Whatever it likes.
     All,
@@ -87,6 +88,8 @@ pub struct Standing {
 pub struct Interleaving {
     /// Moments at which others could come.
     pub points: u64,
+    /// Those of them in a flush or a checkpoint, of which nobody else can make one then.
+    pub flushing: u64,
     /// Moments at which a lock was held, so that nobody could.
     pub locked: u64,
     /// Moments at which others came.
@@ -95,6 +98,8 @@ pub struct Interleaving {
     pub nested: u64,
     /// Those of them that changed something.
     pub changes: u64,
+    /// Those of them whose clients waited while others went on.
+    pub followers: u64,
     /// Most calls under way at a time.
     pub deepest: u64,
     /// Runs that ended because a call would have waited for one below it.
@@ -105,10 +110,12 @@ impl Interleaving {
     /// Adds those of another run.
     pub fn add(&mut self, other: &Self) {
         self.points += other.points;
+        self.flushing += other.flushing;
         self.locked += other.locked;
         self.taken += other.taken;
         self.nested += other.nested;
         self.changes += other.changes;
+        self.followers += other.followers;
         self.deepest = self.deepest.max(other.deepest);
         self.stuck += other.stuck;
     }

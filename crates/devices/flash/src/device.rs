@@ -26,7 +26,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::sync::Mutex;
-use onode_media::{IoTag, Nand};
+use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
@@ -208,13 +208,17 @@ impl ObjectDevice for FlashDevice {
         }
         // The lock is given back after each step: who reads waits for one step, not for the
         // cleaner.
+        let beside = self.core.lock().log().store().shared().cloned();
         while report.done < budget {
             let mut core = self.core.lock();
             if round.is_none() && !core.room().wants_cleaning() {
                 break;
             }
             let (cleaner, mut volume) = core.parts();
-            match cleaner.background_step(&mut volume, &mut round)? {
+            let step = cleaner.background_step(&mut volume, &mut round)?;
+            drop(core);
+            beside.iter().for_each(|beside| beside.tell(Gap::Works));
+            match step {
                 Step::Moved => {}
                 Step::Gained => report.done += 1,
                 Step::Nothing => return Ok(report),

@@ -6,6 +6,7 @@
 //! it. It does not know which pages those are: whoever reads keeps their blocks from being erased.
 
 use super::PageAddress;
+use crate::between::Gap;
 use crate::error::{Error, Result};
 use crate::tag::IoTag;
 use onode_base::sync::Mutex;
@@ -27,9 +28,10 @@ pub trait SharedNand: Send + Sync {
     /// first did not bring to the medium no later one speaks of.
     fn finish_flush(&self) -> Result<()>;
 
-    /// The owner is about to wait until reads of others are over. A medium that has threads of its
-    /// own simulated in one has to do something about it; any other has not.
-    fn before_waiting(&self) {}
+    /// A thread of the owner has let go of its locks between two steps, or is about to wait until
+    /// reads of others are over. That is for who simulates threads in one; a medium has nothing to
+    /// do.
+    fn tell(&self, _gap: Gap) {}
 }
 
 /// Flushes of one medium, by its owner and by others: one after another, and none succeeds after

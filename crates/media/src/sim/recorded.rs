@@ -159,7 +159,7 @@ impl SharedNand for RecordedNand {
         flushed
     }
 
-    fn before_waiting(&self) {
-        self.seam.at(Gap::Waits);
+    fn tell(&self, gap: Gap) {
+        self.seam.at(gap);
     }
 }

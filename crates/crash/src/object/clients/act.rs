@@ -16,14 +16,25 @@ pub enum Act {
     Stat(ObjectId),
     /// Lists all objects.
     List,
-    /// Does a transaction, durably or not.
-    Change(Transaction, bool),
+    /// Does a transaction.
+    Change(Transaction, How),
     /// Makes everything durable.
     Sync,
     /// Lets the device do some steps of background work.
     Maintain(u32),
+    /// Brings an object to the fast disk, or takes it from there.
+    Place(ObjectId, bool),
     /// Takes the part away that comes and goes, or brings it back.
     Part,
+}
+
+/// How a transaction is done.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// It is durable when the call returns.
+    pub durable: bool,
+    /// What the client may have to wait for comes when others have made calls.
+    pub apart: bool,
 }
 
 /// Whose turn it is, and what it knows.
@@ -54,9 +65,6 @@ pub fn scale_of(total: u64) -> u64 {
     (total / SMALLEST_BYTES).clamp(1, 6)
 }
 
-/// Most bytes of a change that must not need anything else.
-const SMALL_BYTES: u64 = 900;
-
 impl Turn<'_> {
     /// Whether the client may change an object: half of them everybody may, the others belong to
     /// one each.
@@ -76,11 +84,15 @@ impl Turn<'_> {
             _ if draw < reads => self.look(prng),
             // Those who change something do it most of the time.
             40..=45 if waits => Act::Sync,
-            46..=53 if waits => Act::Maintain(1 + prng.below(3) as u32),
+            46..=53 if waits => Act::Maintain([1, 1, 2, 3, 8, 32][prng.below(6) as usize]),
             54 if waits => Act::Part,
+            55..=57 if waits => match self.any(prng, |_| true) {
+                Some(object) => Act::Place(object, prng.chance(3, 4)),
+                None => Act::List,
+            },
             _ => {
-                let durable = waits && prng.chance(PROFILE.durable, 100);
-                Act::Change(self.transaction(device, prng)?, durable)
+                let how = How { durable: prng.chance(PROFILE.durable, 100), apart: !waits || prng.chance(1, 3) };
+                Act::Change(self.transaction(device, prng)?, how)
             }
         })
     }
@@ -114,14 +126,13 @@ impl Turn<'_> {
     }
 
     fn transaction(&self, device: &dyn ObjectDevice, prng: &mut Prng) -> onode_object::Result<Transaction> {
-        let is_small = self.freedom < Freedom::All;
         let mut state = self.state.clone();
         let mut transaction = Transaction::new();
-        for _ in 0..if is_small { 1 } else { 1 + prng.below(PROFILE.mutations) } {
+        for _ in 0..1 + prng.below(PROFILE.mutations) {
             let is_full = state.bytes() >= self.aim_bytes;
             let has_room = !is_full && (state.objects.len() as u64) < PROFILE.objects;
             let mutation = match self.any_to_change(prng) {
-                Some(object) if !has_room || prng.chance(4, 5) => self.change(object, is_full, is_small, prng),
+                Some(object) if !has_room || prng.chance(4, 5) => self.change(object, is_full, prng),
                 None if !has_room => break,
                 _ => {
                     let hints = Hints { kind: ObjectKind::Data, embed: prng.chance(1, 2), ..Hints::default() };
@@ -130,7 +141,7 @@ impl Turn<'_> {
                     if state.apply(&create) {
                         transaction.mutations.push(create);
                     }
-                    self.write(object, 0, is_small, prng)
+                    self.write(object, 0, prng)
                 }
             };
             if state.apply(&mutation) {
@@ -140,7 +151,7 @@ impl Turn<'_> {
         Ok(transaction)
     }
 
-    fn change(&self, object: ObjectId, is_full: bool, is_small: bool, prng: &mut Prng) -> Mutation {
+    fn change(&self, object: ObjectId, is_full: bool, prng: &mut Prng) -> Mutation {
         let size = self.state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
         if prng.chance(1, if is_full { 2 } else { PROFILE.removals }) {
             return Mutation::Remove { object };
@@ -154,13 +165,13 @@ impl Turn<'_> {
         match prng.below(10) {
             0 => Mutation::Truncate { object, size: prng.below(size + 1) },
             1 => Mutation::Punch { object, offset: prng.below(size + 1), length: 1 + prng.below(size + 1) },
-            2..=5 => self.write(object, 0, is_small, prng),
-            _ => self.write(object, prng.below((size + 300).min(PROFILE.object_bytes * self.scale)), is_small, prng),
+            2..=5 => self.write(object, 0, prng),
+            _ => self.write(object, prng.below((size + 300).min(PROFILE.object_bytes * self.scale)), prng),
         }
     }
 
-    fn write(&self, object: ObjectId, offset: u64, is_small: bool, prng: &mut Prng) -> Mutation {
-        let most = if is_small { SMALL_BYTES } else { PROFILE.write_bytes * self.scale };
+    fn write(&self, object: ObjectId, offset: u64, prng: &mut Prng) -> Mutation {
+        let most = PROFILE.write_bytes * self.scale;
         let length = match prng.below(4) {
             0 => 1 + prng.below(60),
             1 => 512,

@@ -1,17 +1,17 @@
 //! One call of a client, and those that come in between.
 //!
-//! What it keeps true: the history has the changes in the order in which the device applied them,
-//! whatever the order of their calls; a change counts as begun when its call was, and as returned
-//! when that returns. What a read answers is the object at one moment of the read.
+//! What it keeps true: a call is made only if it waits for none below it. What a read answers is
+//! the object at one moment of the read.
 
-use crate::kind::Kind;
+use crate::kind::{Begun, Kind};
 use crate::medium::Medium;
-use crate::object::clients::act::{Act, Turn, scale_of};
-use crate::object::clients::{Freedom, Interleaving, PROFILE};
+use crate::object::clients::act::{Act, How, Turn, scale_of};
+use crate::object::clients::order::{Frame, UnderWay, Waiting};
+use crate::object::clients::{Freedom, PROFILE};
 use crate::object::workload::unexpected;
 use crate::object::{ObjectState, calls};
 use crate::violation::Violation;
-use crate::workload::history::{LoggedCall, Run};
+use crate::workload::history::Run;
 use onode_base::sync::Mutex;
 use onode_media::{Between, Gap};
 use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, SyncScope, Transaction};
@@ -31,42 +31,12 @@ const SHARES: [u64; 4] = [2, 6, 12, 28];
 /// needs.
 const AT_A_MOMENT: [u64; 12] = [1, 1, 1, 1, 1, 2, 2, 3, 4, 6, 12, 40];
 
-/// A change that the device has not applied yet, as far as is known.
-struct Waiting {
-    transaction: Transaction,
-    durable: bool,
-    /// Media operations when it can have been applied first.
-    begin: usize,
-}
-
-/// A call under way.
-struct Frame {
-    client: u64,
-    reads: Option<ObjectId>,
-    waiting: Option<Waiting>,
-    /// Where the history has its change.
-    index: Option<usize>,
-}
-
-struct Inner<M> {
-    run: Run<ObjectState, M>,
-    frames: Vec<Frame>,
-    /// Commits that the history has, as the device counts them.
-    commits: u64,
-    /// Calls that may still come in between.
-    left: u64,
-    /// At so many of 32 moments they do.
-    share: u64,
-    broken: Option<Violation>,
-    counts: Interleaving,
-}
-
 /// The calls of one step.
 pub struct Session<K: Kind> {
     kind: K,
     device: Arc<K::Device>,
     clients: u64,
-    inner: Mutex<Inner<K::Medium>>,
+    inner: Mutex<UnderWay<K>>,
 }
 
 impl<K: Kind> Session<K> {
@@ -74,8 +44,7 @@ impl<K: Kind> Session<K> {
     pub fn new(kind: K, device: &Arc<K::Device>, clients: usize, mut run: Run<ObjectState, K::Medium>) -> Self {
         let share = SHARES[run.prng.below(SHARES.len() as u64) as usize];
         let commits = kind.standing(device).map_or(0, |standing| standing.commits);
-        let counts = Interleaving::default();
-        let inner = Inner { run, frames: Vec::new(), commits, left: MOST_NESTED, share, broken: None, counts };
+        let inner = UnderWay { left: MOST_NESTED, share, ..UnderWay::new(run, commits) };
         Self { kind, device: Arc::clone(device), clients: clients as u64, inner: Mutex::new(inner) }
     }
 
@@ -87,15 +56,13 @@ impl<K: Kind> Session<K> {
     pub fn take_run(&self, is_stuck: bool) -> Result<Run<ObjectState, K::Medium>, Violation> {
         let inner = &mut *self.inner.lock();
         if is_stuck {
-            inner.counts.stuck += 1;
+            inner.run.interleaving.stuck += 1;
             if inner.frames.last().is_some_and(|frame| frame.waiting.is_some()) {
                 inner.apply()?;
             }
         }
         let nothing = Run::new(inner.run.medium.clone(), 0, ObjectState::default(), false);
-        let mut run = std::mem::replace(&mut inner.run, nothing);
-        run.interleaving.add(&inner.counts);
-        Ok(run)
+        Ok(std::mem::replace(&mut inner.run, nothing))
     }
 
     /// Makes a call of any client.
@@ -104,6 +71,7 @@ impl<K: Kind> Session<K> {
     /// What should not have happened in it or in those that came in between.
     pub fn step(&self) -> Result<(), Violation> {
         self.one(Freedom::All);
+        while self.end_follower() {}
         self.inner.lock().broken.take().map_or(Ok(()), Err)
     }
 
@@ -117,25 +85,33 @@ impl<K: Kind> Session<K> {
         {
             let inner = &mut *self.inner.lock();
             if !inner.frames.is_empty() {
-                inner.counts.nested += 1;
-                inner.counts.changes += u64::from(matches!(act, Act::Change(..)));
+                inner.run.interleaving.nested += 1;
+                inner.run.interleaving.changes += u64::from(matches!(act, Act::Change(..)));
             }
             inner.frames.push(Frame { client, reads, waiting: None, index: None });
-            inner.counts.deepest = inner.counts.deepest.max(inner.frames.len() as u64);
+            inner.run.interleaving.deepest = inner.run.interleaving.deepest.max(inner.frames.len() as u64);
         }
         let done = self.make(act);
-        let mut inner = self.inner.lock();
-        let frame = inner.frames.pop();
-        if let Some(index) = frame.and_then(|frame| frame.index) {
-            let end = inner.run.medium.position();
-            if let Some(call) = inner.run.history.calls.get_mut(index) {
-                call.end = end;
+        self.inner.lock().end(done);
+    }
+
+    /// One of those who wait learns that its change is durable; false if there is none.
+    fn end_follower(&self) -> bool {
+        let follower = {
+            let inner = &mut *self.inner.lock();
+            if inner.followers.is_empty() || inner.broken.is_some() {
+                return false;
             }
-        }
-        if let Err(violation) = done {
-            let violation = violation.when(&format!("client {client}"));
-            inner.broken.get_or_insert(violation);
-        }
+            let number = inner.run.prng.below(inner.followers.len() as u64) as usize;
+            let follower = inner.followers.swap_remove(number);
+            let index = Some(follower.index);
+            inner.frames.push(Frame { client: follower.client, reads: None, waiting: None, index });
+            inner.run.interleaving.followers += 1;
+            follower
+        };
+        let done = (follower.rest)(&self.device).map_err(unexpected("the end of a commit"));
+        self.inner.lock().end(done);
+        true
     }
 
     fn draw(&self, freedom: Freedom) -> Option<(u64, Act)> {
@@ -143,8 +119,7 @@ impl<K: Kind> Session<K> {
         let aim_bytes = total * PROFILE.fill / 100;
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        let idle: Vec<u64> =
-            (0..self.clients).filter(|client| inner.frames.iter().all(|frame| frame.client != *client)).collect();
+        let idle: Vec<u64> = (0..self.clients).filter(|client| inner.is_idle(*client)).collect();
         let client = *idle.get(inner.run.prng.below(idle.len() as u64) as usize)?;
         let being_read: Vec<ObjectId> = inner.frames.iter().filter_map(|frame| frame.reads).collect();
         let turn = Turn {
@@ -178,9 +153,10 @@ impl<K: Kind> Session<K> {
                 || self.device.list(ObjectId(0), usize::MAX).map(Some),
                 |state| Some(state.objects.keys().copied().collect()),
             ),
-            Act::Change(transaction, durable) => self.change(transaction, durable),
+            Act::Change(transaction, how) => self.change(transaction, how),
             Act::Sync => self.sync(),
             Act::Maintain(budget) => self.device.maintain(budget).map_err(unexpected("maintain")).map(|_| ()),
+            Act::Place(object, promotes) => self.place(object, promotes),
             Act::Part => self.part(),
         }
     }
@@ -229,7 +205,14 @@ impl<K: Kind> Session<K> {
         Err(Violation::new("N4", text))
     }
 
-    fn change(&self, transaction: Transaction, durable: bool) -> Result<(), Violation> {
+    /// Makes a change; what is left of it if its client waits later.
+    fn commit(&self, transaction: &Transaction, how: How) -> Begun<K::Device> {
+        let durability = if how.durable { Durability::Durable } else { Durability::Buffered };
+        let begun = if how.apart { self.kind.begin(&self.device, transaction, durability) } else { None };
+        begun.unwrap_or_else(|| self.device.commit(transaction.clone(), durability).map(|()| None))
+    }
+
+    fn change(&self, transaction: Transaction, how: How) -> Result<(), Violation> {
         if transaction.is_empty() {
             return Ok(());
         }
@@ -239,18 +222,22 @@ impl<K: Kind> Session<K> {
             let frees = calls::only_frees(&transaction, &inner.run.state);
             let used = inner.run.state.bytes();
             if let Some(frame) = inner.frames.last_mut() {
-                frame.waiting = Some(Waiting { transaction: transaction.clone(), durable, begin });
+                frame.waiting = Some(Waiting { transaction: transaction.clone(), how, begin });
             }
             (frees, used)
         };
-        let durability = if durable { Durability::Durable } else { Durability::Buffered };
-        let done = self.device.commit(transaction.clone(), durability);
+        let done = self.commit(&transaction, how);
         let total = self.device.space().total;
         let inner = &mut *self.inner.lock();
         let is_applied = inner.frames.last().is_some_and(|frame| frame.index.is_some());
         match done {
-            Ok(()) if is_applied => Ok(()),
-            Ok(()) => inner.apply(),
+            Ok(rest) => {
+                if !is_applied {
+                    inner.apply()?;
+                }
+                inner.follow(rest);
+                Ok(())
+            }
             Err(error) if is_applied => Err(unexpected("commit")(error)),
             // Somebody else may have removed what it is about.
             Err(error) if error.kind == ErrorKind::NotFound => {
@@ -281,6 +268,18 @@ impl<K: Kind> Session<K> {
         self.device.sync(SyncScope::All).map_err(unexpected("sync"))
     }
 
+    /// Who has no fast disk, or one that is full, is refused.
+    fn place(&self, object: ObjectId, promotes: bool) -> Result<(), Violation> {
+        let Some(place) = self.device.place() else { return Ok(()) };
+        let moved = if promotes { place.promote(object, true) } else { place.demote(object) };
+        match moved {
+            Err(error) if !matches!(error.kind, ErrorKind::NotFound | ErrorKind::NoSpace | ErrorKind::Invalid) => {
+                Err(unexpected("promote or demote")(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn part(&self) -> Result<(), Violation> {
         let Some(part) = self.kind.part(&self.device) else { return Ok(()) };
         let changed = if part.is_attached() { part.detach() } else { part.attach(false) };
@@ -307,9 +306,12 @@ impl<K: Kind> Session<K> {
                     return;
                 }
                 inner.left -= 1;
-                inner.counts.taken += u64::from(number == 0);
+                inner.run.interleaving.taken += u64::from(number == 0);
             }
-            self.one(standing.freedom);
+            let ends = standing.freedom == Freedom::All && self.inner.lock().run.prng.chance(1, 4);
+            if !(ends && self.end_follower()) {
+                self.one(standing.freedom);
+            }
         }
     }
 }
@@ -321,12 +323,13 @@ impl<K: Kind> Between for Session<K> {
         }
         let standing = self.kind.standing(&self.device).filter(|standing| standing.freedom > Freedom::Nothing);
         let Some(standing) = standing else {
-            self.inner.lock().counts.locked += 1;
+            self.inner.lock().run.interleaving.locked += 1;
             return;
         };
         {
             let inner = &mut *self.inner.lock();
-            inner.counts.points += 1;
+            inner.run.interleaving.points += 1;
+            inner.run.interleaving.flushing += u64::from(standing.freedom < Freedom::All);
             if inner.frames.is_empty() || inner.broken.is_some() {
                 return;
             }
@@ -341,43 +344,6 @@ impl<K: Kind> Between for Session<K> {
         let position = inner.run.medium.position();
         for waiting in inner.frames.iter_mut().filter_map(|frame| frame.waiting.as_mut()) {
             waiting.begin = position;
-        }
-    }
-}
-
-impl<M: Medium> Inner<M> {
-    /// The change of the call on top has been applied.
-    fn apply(&mut self) -> Result<(), Violation> {
-        let frame = self.frames.last_mut();
-        let Some(Waiting { transaction, durable, begin }) = frame.and_then(|frame| frame.waiting.take()) else {
-            return Err(Violation::new("N3", "a commit was applied that nobody made"));
-        };
-        self.commits += 1;
-        let mut state = self.run.state.clone();
-        if let Some(wrong) = transaction.mutations.iter().find(|mutation| !state.apply(mutation)) {
-            return Err(Violation::new("N3", format!("a commit was accepted that cannot be made: {wrong:?}")));
-        }
-        self.run.state = state.clone();
-        let durability = if durable { "durable" } else { "buffered" };
-        self.log(begin, durable, |_| format!("commit, {durability}: {}", calls::describe(&transaction)), state);
-        Ok(())
-    }
-
-    /// Adds a call to the history that has not returned yet.
-    fn log(&mut self, begin: usize, covers: bool, what: impl FnOnce(&Self) -> String, after: ObjectState) {
-        let depth = self.frames.len().saturating_sub(1);
-        let client = self.frames.last().map_or(0, |frame| frame.client);
-        let what = match self.run.explains {
-            true => format!("{}client {client}: {}", "  ".repeat(depth), what(self)),
-            false => String::new(),
-        };
-        let calls = &mut self.run.history.calls;
-        // In the order in which they were applied.
-        let begin = calls.last().map_or(begin, |last| last.begin.max(begin));
-        let index = calls.len();
-        calls.push(LoggedCall { begin, end: usize::MAX, covers, what, after });
-        if let Some(frame) = self.frames.last_mut() {
-            frame.index = Some(index);
         }
     }
 }

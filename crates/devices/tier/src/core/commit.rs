@@ -171,17 +171,14 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a small change can be applied, and is small enough for nobody to write the log or a
-    /// checkpoint for it.
+    /// Whether a change of a few blocks can be applied before the next checkpoint.
     #[must_use]
-    pub fn takes_small(&self) -> bool {
-        const BLOCKS: u64 = 8;
+    pub fn takes_more(&self) -> bool {
+        const BLOCKS: u64 = 16;
         let ways = Ways::default();
-        let cost = Cost { blocks: BLOCKS, new_blocks: BLOCKS, puts: 64, bytes: 4 << 10, grows_inline: true, ways };
-        let pending = self.buffers.pending();
-        self.headroom().fits(&cost, self.index.layout().reserve_blocks() + 8 * BLOCKS)
-            && pending.bytes() + BLOCKS * BLOCK <= self.buffers.most_pending()
-            && self.commits.group().payload().len() <= 128 << 10
+        let cost = Cost { blocks: BLOCKS, new_blocks: BLOCKS, puts: 64, bytes: 8 << 10, grows_inline: true, ways };
+        // With the nodes that it changes.
+        self.headroom().fits(&cost, self.index.layout().reserve_blocks() + 4 * BLOCKS)
     }
 
     /// Makes a record of the commits that the log lacks and appends it.

@@ -25,11 +25,9 @@ impl Store {
         self.shared.is_some()
     }
 
-    /// Somebody waits until reads beside the lock are over.
-    pub fn before_waiting(&self) {
-        if let Some(shared) = &self.shared {
-            shared.before_waiting();
-        }
+    /// What others may use of the medium.
+    pub const fn shared(&self) -> Option<&Arc<dyn SharedNand>> {
+        self.shared.as_ref()
     }
 
     /// Whether something was programmed since the last flush.
