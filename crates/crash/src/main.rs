@@ -106,6 +106,9 @@ enum Command {
         /// Bugs looked for at a time, each in a process of its own.
         #[arg(long, default_value_t = 1)]
         jobs: usize,
+        /// Look for bugs of several clients (`Many`) with one, which does not find them; one job.
+        #[arg(long)]
+        one_client: bool,
     },
     /// List workloads and shapes.
     List,
@@ -201,7 +204,7 @@ fn main() -> ExitCode {
             damaged(&damage::DamagePlan { medium, seed, first, images, jobs, most_violations: violations, keep })
         }
         #[cfg(feature = "mutants")]
-        Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),
+        Command::Mutants { only, states, jobs, one_client } => mutants::run(&only, states, jobs, one_client),
         Command::List => {
             for level in LEVELS {
                 println!("{level}: {}", task::workloads(level).join(" "));

@@ -19,12 +19,14 @@ use crate::index::read::check_host_object;
 use crate::log::Log;
 use crate::medium::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
+use crate::space::pins::Pinned;
 use crate::tools::health::health;
 use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
@@ -153,7 +155,8 @@ impl ObjectDevice for FlashDevice {
             return plan.carry_out(&mut log.reader(IoTag::Data), buffer);
         };
         let pinned = log.table().pin(plan.segments());
-        let _busy = pinned.begin();
+        let pinned = Some(pinned).filter(|_| !is_planted(Bug::ManyPinDropped));
+        let _busy = pinned.as_ref().map(Pinned::begin);
         // From here on the medium works for this caller while others have the lock.
         drop(core);
         plan.carry_out(&mut beside, buffer)
