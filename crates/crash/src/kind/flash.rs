@@ -13,9 +13,9 @@ use onode_media::sim::RecordedNand;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
 use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
-/// Free segments that nobody reads in, with which a commit, with its share of cleaning, does not
-/// have to wait for one.
-const LEAST_FREE: usize = 5;
+/// Free segments that nobody reads in, with which others may write: most calls open one or none.
+/// One that needs more waits for a reader, and the run ends there.
+const LEAST_FREE: usize = 2;
 
 /// The device on one shape, under one set of options.
 #[derive(Clone, Copy, Debug)]

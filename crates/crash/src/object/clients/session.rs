@@ -347,3 +347,6 @@ impl<K: Kind> Between for Session<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
