@@ -157,6 +157,26 @@ bugs! {
     TierSpilledStale,
     /// tier: a change of a part of a block that only the log has takes the rest for zeros.
     TierSpilledBlank,
+    /// flash: a segment that is read without the lock is erased and opened anew.
+    ManyPinIgnored,
+    /// flash: a read lets go of its segments before it has read them.
+    ManyPinDropped,
+    /// flash: a read pins the first of its segments only.
+    ManyPinOfOne,
+    /// flash: when a read is over, others lose the same segments.
+    ManyPinsTogether,
+    /// flash: a flush counts for who came while it went on.
+    ManySyncCoversLater,
+    /// tier: a checkpoint counts for what was committed while it went on.
+    ManyTierCheckpointCovers,
+    /// tier: a sync forgets what was committed while it waited for the disks.
+    ManyTierSyncForgets,
+    /// tier: blocks are handed out while the disk is told that they hold nothing of value.
+    ManyTierDiscardHandedOut,
+    /// tier: a read looks for what is in memory when it has read the disks.
+    ManyTierMemoryLater,
+    /// tier: what was read for a walk counts although the tree is another one meanwhile.
+    ManyTierNodeBelieved,
     /// fs: fsync does not wait for the device.
     FsyncWithoutSync,
     /// fs: a change of names is two transactions.

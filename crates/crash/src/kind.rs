@@ -13,14 +13,21 @@ pub mod variant;
 use crate::files::program::Program;
 use crate::files::worth::Worth;
 use crate::medium::Medium;
+use crate::object::clients::Standing;
 use crate::violation::Violation;
 use onode_fs::Inodes;
-use onode_object::ObjectDevice;
 use onode_object::powers::Attach;
+use onode_object::{Durability, ObjectDevice, Transaction};
 use std::sync::Arc;
 
+/// The rest of a commit, whose first part is done.
+pub type Rest<D> = Box<dyn FnOnce(&D) -> onode_object::Result<()> + Send>;
+
+/// What came of the first part of a commit; there need not be a rest.
+pub type Begun<D> = onode_object::Result<Option<Rest<D>>>;
+
 /// A kind of device with the options under which one run uses it.
-pub trait Kind: Copy + Send + Sync {
+pub trait Kind: Copy + Send + Sync + 'static {
     /// What it stands on.
     type Medium: Medium;
     /// The device.
@@ -64,6 +71,24 @@ pub trait Kind: Copy + Send + Sync {
 
     /// The part of the device that goes and comes during a run, if it has one that does.
     fn part<'a>(&self, _device: &'a Self::Device) -> Option<&'a dyn Attach> {
+        None
+    }
+
+    /// What a call made now could do without waiting for one that is under way; nothing for devices
+    /// that have their lock as long as a call takes.
+    fn standing(&self, _device: &Self::Device) -> Option<Standing> {
+        None
+    }
+
+    /// Does the first part of a commit, which waits for no other one, and returns the rest: so
+    /// clients come along with what another one makes durable. `None` if a device cannot be asked
+    /// for parts.
+    fn begin(
+        &self,
+        _device: &Self::Device,
+        _transaction: &Transaction,
+        _durability: Durability,
+    ) -> Option<Begun<Self::Device>> {
         None
     }
 

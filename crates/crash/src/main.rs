@@ -9,6 +9,7 @@ use onode_crash::files::cases::CASES;
 use onode_crash::kind::geometry::{MEMORY_SHAPES, SHAPES};
 use onode_crash::kind::variant::VARIANTS;
 use onode_crash::object::brim;
+use onode_crash::object::clients;
 use onode_crash::report::Report;
 use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
@@ -49,6 +50,10 @@ enum Command {
         /// Which level.
         #[arg(long, value_enum, default_value_t = Level::All)]
         level: Level,
+        /// How many clients use the device at once, 1 to 4, or several numbers; more than one on
+        /// nand, beside and tier, and on the level of objects.
+        #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = number_of_clients)]
+        clients: Vec<usize>,
         /// Only runs whose name contains this.
         #[arg(long, default_value = "")]
         only: String,
@@ -101,6 +106,9 @@ enum Command {
         /// Bugs looked for at a time, each in a process of its own.
         #[arg(long, default_value_t = 1)]
         jobs: usize,
+        /// Look for bugs of several clients (`Many`) with one, which does not find them; one job.
+        #[arg(long)]
+        one_client: bool,
     },
     /// List workloads and shapes.
     List,
@@ -157,14 +165,25 @@ fn main() -> ExitCode {
     // A panic in what is judged is a violation like any other, told in its line.
     std::panic::set_hook(Box::new(|_| {}));
     match Arguments::parse().command {
-        Command::Run { states, seconds, seed, medium, level, only, jobs, json } => {
+        Command::Run { states, seconds, seed, medium, level, clients, only, jobs, json } => {
+            let media = Media::from(medium);
+            let many: Vec<usize> = clients.iter().copied().filter(|clients| *clients > 1).collect();
+            if !many.is_empty() && task::round_of_clients(media, &many, seed).is_empty() {
+                eprintln!("onode-crash: on this medium the calls of several clients do not meet");
+                return ExitCode::from(2);
+            }
             let states = states.unwrap_or(if seconds.is_some() { u64::MAX } else { 100_000 });
             let limits = Limits { states, cpu: seconds.map(Duration::from_secs) };
-            let report =
-                run(&limits, &Runs { seed, media: medium.into(), levels: &level.names(), only: &only }, jobs.max(1));
+            let levels = if clients.contains(&1) { level.names() } else { Vec::new() };
+            let report = run(&limits, &Runs { seed, media, levels: &levels, clients: &many, only: &only }, jobs.max(1));
             let cpu_seconds = cpu::time().as_secs_f64();
             print!("{}", if json { report.json(cpu_seconds) } else { report.text(cpu_seconds) });
-            ExitCode::from(u8::from(report.violations() > 0))
+            // Several clients that never met have proved nothing.
+            let never_met = !many.is_empty() && report.interleaving().changes == 0;
+            if never_met {
+                eprintln!("onode-crash: nothing came in between the calls of any client");
+            }
+            ExitCode::from(u8::from(report.violations() > 0 || never_met))
         }
         Command::Replay { spec } => match task::replay(&spec) {
             Ok((story, Ok(()))) => {
@@ -185,11 +204,13 @@ fn main() -> ExitCode {
             damaged(&damage::DamagePlan { medium, seed, first, images, jobs, most_violations: violations, keep })
         }
         #[cfg(feature = "mutants")]
-        Command::Mutants { only, states, jobs } => mutants::run(&only, states, jobs),
+        Command::Mutants { only, states, jobs, one_client } => mutants::run(&only, states, jobs, one_client),
         Command::List => {
             for level in LEVELS {
                 println!("{level}: {}", task::workloads(level).join(" "));
             }
+            let names: Vec<&str> = (2..=clients::MOST).filter_map(clients::name_of).collect();
+            println!("object, several clients: {}", names.join(" "));
             println!("cases: {}", CASES.map(|(name, _)| name).join(" "));
             for shape in SHAPES {
                 println!("{}: {:?}", shape.name, shape.geometry);
@@ -227,6 +248,11 @@ fn damaged(plan: &damage::DamagePlan) -> ExitCode {
     ExitCode::from(u8::from(violations > 0 || images == 0))
 }
 
+fn number_of_clients(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=clients::MOST).contains(number));
+    number.ok_or_else(|| format!("not a number from 1 to {}", clients::MOST))
+}
+
 /// When to stop.
 struct Limits {
     states: u64,
@@ -241,15 +267,18 @@ struct Runs<'a> {
     seed: u64,
     media: Media,
     levels: &'a [&'a str],
+    /// Numbers of clients above one.
+    clients: &'a [usize],
     only: &'a str,
 }
 
 fn run(limits: &Limits, runs: &Runs<'_>, jobs: usize) -> Report {
-    let Runs { seed, media, levels, only } = *runs;
+    let Runs { seed, media, levels, clients, only } = *runs;
     let report = Mutex::new(Report::default());
     let next = AtomicU64::new(0);
     let rounds = |number: u64| -> Vec<RunName> {
         let mut round = task::round(media, levels, seed + number);
+        round.extend(task::round_of_clients(media, clients, seed + number));
         // Whatever the limits cut off, what comes before is a mix of all levels, workloads and
         // shapes.
         let mut prng = Prng::new(number);

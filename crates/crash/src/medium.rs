@@ -12,6 +12,7 @@ pub mod memory;
 pub mod nand;
 
 use onode_base::Prng;
+use onode_media::Seam;
 
 /// A shared handle to a medium that a device owns while the explorer keeps a hand on it; clones are
 /// the same medium.
@@ -32,6 +33,11 @@ pub trait Medium: Clone + Send + Sync + 'static {
 
     /// What was recorded; recording goes on with an empty trace.
     fn take_trace(&self) -> Self::Trace;
+
+    /// Where somebody may be told that it works for a call that has let go of its locks.
+    fn seam(&self) -> Option<Seam> {
+        None
+    }
 }
 
 /// A recorded run of a medium.

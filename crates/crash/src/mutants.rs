@@ -2,7 +2,7 @@
 
 use onode_base::planted::{Bug, plant};
 use onode_crash::damage::{self, DamagePlan};
-use onode_crash::object::brim;
+use onode_crash::object::{brim, clients};
 use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
 use std::process::{Command, ExitCode, Stdio};
@@ -14,6 +14,13 @@ use std::sync::atomic::Ordering::Relaxed;
 const ROUNDS: [(u64, u64); 2] = [(1, 50), (1, RUN_STATES)];
 /// Most states of one run in the rounds behind.
 const RUN_STATES: u64 = 2500;
+
+/// Most states of one run with several clients.
+const CLIENTS_STATES: u64 = 60;
+
+/// Bugs for which calls meet badly in one of a thousand runs, and the seed of a round with such a
+/// run.
+const RARE_MEETINGS: [(Bug, u64); 1] = [(Bug::ManyTierDiscardHandedOut, 59)];
 
 /// Images damaged with a bug before it is taken away to look at them without, and in all.
 const DAMAGED_AT_ONCE: u64 = 150;
@@ -27,7 +34,8 @@ const ELSEWHERE: [Bug; 2] = [Bug::ServicesChecksumIgnored, Bug::ServicesReadBesi
 /// that no full or damaged volume is needed for: these take long and are named), each until it is
 /// found or `states` were judged. A bug is planted in a whole process, so `jobs` of them at a time
 /// are as many processes.
-pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
+/// With one client only, bugs that several clients make are searched for in vain.
+pub fn run(only: &str, states: u64, jobs: usize, one_client: bool) -> ExitCode {
     let is_wanted = |bug: &Bug| {
         let name = format!("{bug:?}");
         match only.strip_prefix('=') {
@@ -38,7 +46,7 @@ pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
     };
     let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(is_wanted).filter(|bug| !ELSEWHERE.contains(bug)).collect();
     let found = match jobs {
-        0 | 1 => bugs.iter().filter(|bug| look_for(**bug, states)).count(),
+        0 | 1 => bugs.iter().filter(|bug| look_for(**bug, states, one_client)).count(),
         _ => in_processes(&bugs, states, jobs),
     };
     println!("{found} of {} planted bugs found", bugs.len());
@@ -47,7 +55,7 @@ pub fn run(only: &str, states: u64, jobs: usize) -> ExitCode {
 
 /// The medium on which a bug of this name is searched for.
 fn medium_of(name: &str) -> Media {
-    let name = name.trim_start_matches("Full").trim_start_matches("Damaged");
+    let name = ["Full", "Damaged", "Many"].iter().fold(name, |name, prefix| name.trim_start_matches(prefix));
     match () {
         () if name.starts_with("Scm") => Media::Scm,
         () if name.starts_with("Beside") => Media::Beside,
@@ -58,12 +66,12 @@ fn medium_of(name: &str) -> Media {
 }
 
 /// Looks for one bug and tells of it.
-fn look_for(bug: Bug, states: u64) -> bool {
+fn look_for(bug: Bug, states: u64, one_client: bool) -> bool {
     let name = format!("{bug:?}");
     let found = if name.starts_with("Damaged") {
         find_by_damage(bug, medium_of(&name), states.min(DAMAGED_IMAGES))
     } else {
-        find(bug, states).map(|(judged, spec, text)| (judged, spec.to_string(), text))
+        find(bug, states, one_client).map(|(judged, spec, text)| (judged, spec.to_string(), text))
     };
     match found {
         Ok((judged, spec, text)) => println!("found     {bug:?} after {judged} states: {spec}  {text}"),
@@ -134,7 +142,7 @@ fn find_by_damage(bug: Bug, medium: Media, images: u64) -> Result<(u64, String, 
 }
 
 /// Explores with the bug until a violation that is not there without it.
-fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
+fn find(bug: Bug, states: u64, one_client: bool) -> Result<(u64, Spec, String), u64> {
     let mut judged = 0;
     let name = format!("{bug:?}");
     // Those of full volumes show on any level, where volumes are filled.
@@ -149,9 +157,18 @@ fn find(bug: Bug, states: u64) -> Result<(u64, Spec, String), u64> {
         () => "",
     };
     let is_wanted = |run: &RunName| run.shape.contains(mode) && (!is_full || run.workload == brim::NAME);
-    let more = (2..).map(|seed| (seed, RUN_STATES));
-    for (seed, run_states) in ROUNDS.into_iter().chain(more) {
-        for run in task::round(media, &levels, seed).into_iter().filter(|run| is_wanted(run)) {
+    let rounds: Box<dyn Iterator<Item = (Vec<RunName>, u64)>> = if name.starts_with("Many") && !one_client {
+        // How calls meet is drawn once for a run, so many runs show more than many cuts.
+        let numbers: Vec<usize> = (2..=clients::MOST).collect();
+        let first = RARE_MEETINGS.iter().find(|(rare, _)| *rare == bug).map_or(1, |(_, seed)| *seed);
+        Box::new((first..).map(move |seed| (task::round_of_clients(media, &numbers, seed), CLIENTS_STATES)))
+    } else {
+        let more = (2..).map(|seed| (seed, RUN_STATES));
+        let rounds = ROUNDS.into_iter().chain(more);
+        Box::new(rounds.map(move |(seed, run_states)| (task::round(media, &levels, seed), run_states)))
+    };
+    for (round, run_states) in rounds {
+        for run in round.into_iter().filter(|run| is_wanted(run)) {
             plant(Some(bug));
             let explored = task::explore(&run, run_states);
             plant(None);

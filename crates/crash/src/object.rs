@@ -2,6 +2,7 @@
 
 pub mod brim;
 pub mod calls;
+pub mod clients;
 pub mod profile;
 pub mod state;
 pub mod workload;

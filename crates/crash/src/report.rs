@@ -1,6 +1,7 @@
 //! What a whole exploration did, in words and as JSON.
 
 use crate::explore::Outcome;
+use crate::object::clients::{self, Interleaving};
 use crate::task::Media;
 use crate::task::spec::{RunName, Spec};
 use crate::violation::Violation;
@@ -24,6 +25,8 @@ pub struct Counts {
     pub cleanings: u64,
     /// Most times that one run filled its medium, in hundredths.
     pub wraps: u64,
+    /// What came in between calls of these runs.
+    pub interleaving: Interleaving,
     /// Violations.
     pub violations: u64,
 }
@@ -60,6 +63,7 @@ impl Report {
                 counts.states += outcome.states;
                 counts.second_states += outcome.second_states;
                 counts.cleanings += sum("segments_cleaned");
+                counts.interleaving.add(&outcome.interleaving);
                 counts.wraps = counts.wraps.max(outcome.wraps);
                 counts.violations += outcome.violations;
                 for (place, violation) in outcome.found {
@@ -91,6 +95,35 @@ impl Report {
         self.counts.values().map(|one| one.violations).sum()
     }
 
+    /// What came in between calls.
+    #[must_use]
+    pub fn interleaving(&self) -> Interleaving {
+        let mut all = Interleaving::default();
+        self.counts.values().for_each(|one| all.add(&one.interleaving));
+        all
+    }
+
+    /// What came in between the calls of runs with several clients, a line for each number of them.
+    fn clients(&self) -> String {
+        let mut text = String::new();
+        for (name, one) in &self.counts {
+            let workload = name.rsplit('.').next().unwrap_or_default();
+            let Some(clients) = clients::by_name(workload) else { continue };
+            let Interleaving { points, flushing, locked, taken, nested, changes, followers, deepest, stuck } =
+                one.interleaving;
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{name}: {clients} clients, {points} moments to come in between, {flushing} of them in flushes or checkpoints \
+                 ({locked} more with a lock held); {taken} taken by {nested} calls, {changes} of them changes, \
+                 {followers} of which waited while others went on, up to {deepest} calls at a time; {stuck} of {} runs \
+                 ended because one would wait for another",
+                one.runs
+            );
+        }
+        text
+    }
+
     /// The report for people; `cpu_seconds` is what it took.
     #[must_use]
     pub fn text(&self, cpu_seconds: f64) -> String {
@@ -107,6 +140,7 @@ impl Report {
                 one.runs, one.calls, one.operations, one.states, one.second_states, one.cleanings, one.violations
             );
         }
+        text += &self.clients();
         for (spec, violation) in &self.found {
             let _ = writeln!(text, "onode-crash replay {spec}\n    {violation}");
         }
@@ -125,7 +159,8 @@ impl Report {
             .map(|(name, one)| {
                 format!(
                     "{{\"workload\":{},\"runs\":{},\"calls\":{},\"media_operations\":{},\"states\":{},\
-                     \"second_states\":{},\"cleanings\":{},\"wraps_percent\":{},\"violations\":{}}}",
+                     \"second_states\":{},\"cleanings\":{},\"wraps_percent\":{},\"moments\":{},\"nested_calls\":{},\
+                     \"violations\":{}}}",
                     quote(name),
                     one.runs,
                     one.calls,
@@ -134,6 +169,8 @@ impl Report {
                     one.second_states,
                     one.cleanings,
                     one.wraps,
+                    one.interleaving.points,
+                    one.interleaving.nested,
                     one.violations
                 )
             })

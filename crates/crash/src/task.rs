@@ -13,6 +13,7 @@ use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::scm::Scm;
 use crate::kind::tier::Tier;
 use crate::medium::Trace;
+use crate::object::clients::{self, ClientsWorkload};
 use crate::object::{ObjectWorkload, PROFILES, brim, profile};
 use crate::task::spec::{RunName, Spec};
 use crate::violation::Violation;
@@ -98,6 +99,12 @@ const SECONDS: usize = 6;
 /// Most states of a run that fills its volume with files: each takes as long as ten of others.
 const BRIM_STATES: u64 = 40;
 
+/// Most states of a run with several clients: how their calls meet is drawn once for a run.
+const CLIENTS_STATES: u64 = 700;
+
+/// Runs with several clients on each shape in one round.
+const CLIENTS_RUNS: u64 = 4;
+
 /// Media operations shown before a cut.
 const SHOWN: usize = 12;
 
@@ -152,6 +159,29 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     all
 }
 
+/// The runs of one round with so many clients. None on media whose device has its lock as long as a
+/// call takes, and none on large ones, of which nothing is used again in a run.
+#[must_use]
+pub fn round_of_clients(media: Media, clients: &[usize], seed: u64) -> Vec<RunName> {
+    if matches!(media, Media::Scm | Media::Compressed) {
+        return Vec::new();
+    }
+    let is_small = |shape: &String| !["large", "huge", "wide"].iter().any(|name| shape.ends_with(name));
+    let mut all = Vec::new();
+    for shape in media.shapes().into_iter().filter(is_small) {
+        for workload in clients.iter().filter_map(|clients| clients::name_of(*clients)) {
+            let seeds = seed * CLIENTS_RUNS..(seed + 1) * CLIENTS_RUNS;
+            all.extend(seeds.map(|seed| RunName {
+                level: "object".into(),
+                workload: workload.into(),
+                shape: shape.clone(),
+                seed,
+            }));
+        }
+    }
+    all
+}
+
 /// Something to do with a workload, whatever its level.
 trait Visitor {
     type Answer;
@@ -192,6 +222,11 @@ fn with_wrapped<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) 
 
 fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
     match run.level.as_str() {
+        "object" if let Some(clients) = clients::by_name(&run.workload) => {
+            let most_states = plan.most_states.min(CLIENTS_STATES);
+            let plan = Plan { variants: clients::PROFILE.variants, most_states, ..plan };
+            Ok(visitor.visit(&ClientsWorkload::new(clients, kind, run.seed), plan))
+        }
         "object" => {
             let profile = profile::by_name(&run.workload);
             let profile = profile.ok_or_else(|| format!("there is no workload '{}'", run.workload))?;

@@ -14,6 +14,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod between;
 pub mod blockdev;
 pub mod counters;
 pub mod error;
@@ -29,6 +30,7 @@ pub mod tag;
 pub mod wear;
 pub mod wrap;
 
+pub use between::{Between, Gap, Seam};
 pub use blockdev::{BlockCounters, BlockDev, RequestCounts, SharedDisk};
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};

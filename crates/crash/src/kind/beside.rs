@@ -2,10 +2,11 @@
 
 use crate::kind::flash::Flash;
 use crate::kind::geometry::Shape;
-use crate::kind::{Failures, Kind};
+use crate::kind::{Begun, Failures, Kind};
 use crate::medium::Medium;
 use crate::medium::beside::{BesideImage, BesideMedium};
 use crate::medium::memory::{Memory, MemoryImage};
+use crate::object::clients::Standing;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::ErrorKind;
@@ -15,7 +16,10 @@ use onode_fs::Inodes;
 use onode_media::sim::RecordedNand;
 use onode_media::{Domain, Pmem, SimNand};
 use onode_object::powers::Attach;
-use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult};
+use onode_object::{
+    AttributeKey, AttributeKind, Durability, Error, ObjectDevice, ObjectId, ObjectStat, Result as ObjectResult,
+    Transaction,
+};
 use std::sync::Arc;
 
 /// The device on one shape, with a memory that suits it.
@@ -177,7 +181,12 @@ impl Kind for Beside {
         }
         let newest = onode_flash::dump::superblocks(&mut RecordedNand::new(nand.clone(), false))?;
         let newest = newest.into_iter().filter_map(|one| one.content).map(|one| one.generation).max();
-        let (with, without) = (look(&device)?, self.without_memory(nand)?);
+        let told = |how: &str, mut error: Error| {
+            error.detail = format!("{how} the memory: {}", error.detail);
+            error
+        };
+        let with = look(&device).map_err(|error| told("with", error))?;
+        let without = self.without_memory(nand).map_err(|error| told("without", error))?;
         // With a write buffer the flash alone is an earlier volume, which is whole: more than that
         // nobody promised.
         if with != without && newest >= of_memory && !self.buffers {
@@ -211,5 +220,18 @@ impl Kind for Beside {
 
     fn inodes(&self) -> Inodes {
         self.flash.inodes()
+    }
+
+    fn standing(&self, device: &FlashDevice) -> Option<Standing> {
+        self.flash.standing(device)
+    }
+
+    fn begin(
+        &self,
+        device: &FlashDevice,
+        transaction: &Transaction,
+        durability: Durability,
+    ) -> Option<Begun<FlashDevice>> {
+        self.flash.begin(device, transaction, durability)
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
-use crate::kind::{Failures, Kind};
+use crate::kind::{Begun, Failures, Kind, Rest};
+use crate::object::clients::{Freedom, Standing};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::Prng;
@@ -10,7 +11,11 @@ use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
 use onode_media::sim::RecordedNand;
 use onode_media::{Fault, OperationKind, SimNand, SimOptions};
-use onode_object::{ObjectDevice, ObjectId};
+use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
+
+/// Free segments that nobody reads in, with which others may write: most calls open one or none.
+/// One that needs more waits for a reader, and the run ends there.
+const LEAST_FREE: usize = 2;
 
 /// The device on one shape, under one set of options.
 #[derive(Clone, Copy, Debug)]
@@ -99,5 +104,28 @@ impl Kind for Flash {
 
     fn inodes(&self) -> Inodes {
         self.variant.inodes
+    }
+
+    fn standing(&self, device: &FlashDevice) -> Option<Standing> {
+        let at_once = device.at_once();
+        let freedom = match () {
+            () if !at_once.state => Freedom::Nothing,
+            // Whoever writes may have to wait until somebody has read.
+            () if at_once.free_segments < LEAST_FREE => Freedom::Reads,
+            () if !at_once.syncs => Freedom::Buffered,
+            () => Freedom::All,
+        };
+        Some(Standing { freedom, commits: at_once.commits })
+    }
+
+    fn begin(
+        &self,
+        device: &FlashDevice,
+        transaction: &Transaction,
+        durability: Durability,
+    ) -> Option<Begun<FlashDevice>> {
+        let begun = device.begin_commit(transaction.clone(), durability);
+        let rest = |unsynced| -> Rest<FlashDevice> { Box::new(move |device| device.end_commit(unsynced)) };
+        Some(begun.map(|unsynced| unsynced.map(rest)))
     }
 }

@@ -1,13 +1,14 @@
 //! The device of a fast and a big disk.
 
 use crate::kind::geometry::DisksShape;
-use crate::kind::{Failures, Kind};
+use crate::kind::{Begun, Failures, Kind, Rest};
 use crate::medium::Medium;
 use crate::medium::disks::{Disks, DisksImage};
+use crate::object::clients::{Freedom, Standing};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_fs::Inodes;
-use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
+use onode_object::{Acknowledge, Durability, ErrorKind, ObjectDevice, Transaction};
 use onode_tier::fast::{FastOptions, SectionOptions};
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 
@@ -79,7 +80,7 @@ impl Kind for Tier {
 
     /// A fast disk that is blank is made a new one, or left away: what people do about a dead one.
     fn mount(&self, medium: &Disks, read_only: bool) -> onode_object::Result<TierDevice> {
-        let options = self.mount_options(read_only);
+        let options = MountOptions { seam: medium.seam(), ..self.mount_options(read_only) };
         if self.shape.fast_bytes == 0 {
             return TierDevice::mount(medium.big(), None, &options);
         }
@@ -110,5 +111,26 @@ impl Kind for Tier {
 
     fn inodes(&self) -> Inodes {
         self.inodes
+    }
+
+    fn standing(&self, device: &TierDevice) -> Option<Standing> {
+        let now = device.free_now();
+        let freedom = match () {
+            () if !now.state => Freedom::Nothing,
+            () if now.home => Freedom::All,
+            () if now.takes_more => Freedom::Buffered,
+            () => Freedom::Reads,
+        };
+        Some(Standing { freedom, commits: now.commits })
+    }
+
+    fn begin(
+        &self,
+        device: &TierDevice,
+        transaction: &Transaction,
+        durability: Durability,
+    ) -> Option<Begun<TierDevice>> {
+        let rest = |unlogged| -> Rest<TierDevice> { Box::new(move |device| device.end_commit(unlogged)) };
+        Some(device.begin_commit(transaction, durability).map(|unlogged| unlogged.map(rest)))
     }
 }

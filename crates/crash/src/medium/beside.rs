@@ -8,7 +8,7 @@ use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
 use onode_media::sim::RecordedNand;
-use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SharedNand, SimNand};
+use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, Seam, SharedNand, SimNand};
 use std::sync::Arc;
 
 /// Both at rest.
@@ -67,6 +67,11 @@ impl Medium for BesideMedium {
             steps.push(BesideStep { of_nand: nand.operations(), of_memory, is_nand: false });
         }
         BesideTrace { nand, memory, end: self.nand.image(), steps }
+    }
+
+    // The memory is used under the device's lock.
+    fn seam(&self) -> Option<Seam> {
+        Some(self.nand.seam().clone())
     }
 }
 

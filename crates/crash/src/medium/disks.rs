@@ -7,11 +7,11 @@
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_base::sync::Mutex;
-use onode_media::BlockDev;
 use onode_media::blockdev::SECTOR_BYTES;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;
 use onode_media::sim::disk::log::{DiskEvent, DiskLog, DiskOperation};
+use onode_media::{BlockDev, Seam};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ struct DisksInner {
 #[derive(Clone)]
 pub struct Disks {
     disks: [SimDisk; 2],
+    seam: Seam,
     inner: Arc<Mutex<DisksInner>>,
 }
 
@@ -88,8 +89,8 @@ impl Medium for Disks {
             |number: usize, name| SimDisk::from_content(name, image.bytes[number], image.content[number].clone());
         let disks = [disk(BIG, "big"), disk(FAST, "fast")];
         let log = DiskLog::default();
-        let this =
-            Self { disks, inner: Arc::new(Mutex::new(DisksInner { begin: image, log: log.clone(), is_recording })) };
+        let inner = DisksInner { begin: image, log: log.clone(), is_recording };
+        let this = Self { disks, seam: Seam::default(), inner: Arc::new(Mutex::new(inner)) };
         if is_recording {
             this.record(&log);
         }
@@ -117,6 +118,11 @@ impl Medium for Disks {
         }
         let events = std::mem::replace(&mut inner.log, log).events();
         DisksTrace { begin: std::mem::replace(&mut inner.begin, next), events }
+    }
+
+    // A device has a disk's lock while that works: it tells before it takes it.
+    fn seam(&self) -> Option<Seam> {
+        Some(self.seam.clone())
     }
 }
 

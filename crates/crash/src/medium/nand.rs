@@ -3,7 +3,7 @@
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
 use onode_media::sim::{NandRecording, RecordedNand};
-use onode_media::{Damage, Geometry, MediaOperation, SimNand};
+use onode_media::{Damage, Geometry, MediaOperation, Seam, SimNand};
 
 impl Medium for RecordedNand {
     type Image = SimNand;
@@ -23,6 +23,10 @@ impl Medium for RecordedNand {
 
     fn take_trace(&self) -> NandTrace {
         NandTrace(self.take_recording())
+    }
+
+    fn seam(&self) -> Option<Seam> {
+        Some(Self::seam(self).clone())
     }
 }
 

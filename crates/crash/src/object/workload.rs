@@ -79,6 +79,15 @@ impl<K: Kind> ObjectWorkload<K> {
     }
 
     fn remount(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        *device = self.close_and_mount(device, run)?;
+        Ok(())
+    }
+
+    /// Closes the device; returns the one that is mounted then.
+    ///
+    /// # Errors
+    /// If one of both fails.
+    pub fn close_and_mount(&self, device: &K::Device, run: &mut RunOf<Self>) -> Result<K::Device, Violation> {
         let mut covered = run.state.clone();
         covered.cover_access_times();
         run.call(
@@ -88,13 +97,31 @@ impl<K: Kind> ObjectWorkload<K> {
                 Ok((true, Some(covered)))
             },
         )?;
+        let mut mounted = None;
         run.call(
             || "mount".into(),
             |medium| {
-                *device = self.mount(medium, false)?;
+                mounted = Some(self.mount(medium, false)?);
                 Ok((true, None))
             },
-        )
+        )?;
+        mounted.ok_or_else(|| Violation::new("N7", "there was no mount"))
+    }
+
+    /// Makes a few calls as a user would after a crash, as [`Workload::go_on`] does.
+    ///
+    /// # Errors
+    /// What should not have happened.
+    pub fn use_again(&self, device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        if self.profile.name == brim::NAME {
+            return self.go_on_at_the_brim(device, run);
+        }
+        self.commit(device, run, Durability::Buffered)?;
+        if self.profile.fill > 100 {
+            self.remove_largest(device, run)?;
+        }
+        self.commit(device, run, Durability::Durable)?;
+        self.commit(device, run, Durability::Durable)
     }
 
     /// Whether the part goes or comes with this call: now and then, and back soon.
@@ -213,15 +240,7 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
     }
 
     fn go_on(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
-        if self.profile.name == brim::NAME {
-            return self.go_on_at_the_brim(device, run);
-        }
-        self.commit(device, run, Durability::Buffered)?;
-        if self.profile.fill > 100 {
-            self.remove_largest(device, run)?;
-        }
-        self.commit(device, run, Durability::Durable)?;
-        self.commit(device, run, Durability::Durable)
+        self.use_again(device, run)
     }
 
     fn recognise(

@@ -7,6 +7,7 @@
 //! has to be there (N1). What has not begun cannot be there: the *ceiling* (N2, N3).
 
 use crate::medium::Medium;
+use crate::object::clients::Interleaving;
 use crate::violation::Violation;
 use onode_base::Prng;
 
@@ -60,8 +61,11 @@ impl<S> History<S> {
     /// What a cut at media operation `cut` leaves.
     pub fn promise(&self, cut: usize) -> Promise {
         let ceiling = self.calls.partition_point(|call| call.begin <= cut);
-        let returned = self.calls.partition_point(|call| call.end <= cut).min(ceiling);
-        let floor = self.calls[..returned].iter().rposition(|call| call.covers).map_or(0, |index| index + 1);
+        let begun = &self.calls[..ceiling];
+        // A call that others came in between returns after them.
+        let last = |is_wanted: &dyn Fn(&LoggedCall<S>) -> bool| begun.iter().rposition(is_wanted);
+        let returned = last(&|call| call.end <= cut).map_or(0, |index| index + 1);
+        let floor = last(&|call| call.covers && call.end <= cut).map_or(0, |index| index + 1);
         Promise { floor, returned, ceiling }
     }
 }
@@ -79,12 +83,15 @@ pub struct Run<S, M> {
     pub history: History<S>,
     /// Whether calls are described in words.
     pub explains: bool,
+    /// What came in between others, if there are several clients.
+    pub interleaving: Interleaving,
 }
 
 impl<S: Clone, M: Medium> Run<S, M> {
     /// A run from `state` on.
     pub fn new(medium: M, seed: u64, state: S, explains: bool) -> Self {
-        Self { medium, prng: Prng::new(seed), history: History::new(state.clone()), state, explains }
+        let (prng, history) = (Prng::new(seed), History::new(state.clone()));
+        Self { medium, prng, state, history, explains, interleaving: Interleaving::default() }
     }
 
     /// Makes one call. `make` tells whether what it promises covers everything so far and the state
@@ -123,5 +130,17 @@ mod tests {
         assert_eq!(history.promise(1), Promise { floor: 0, returned: 1, ceiling: 2 });
         assert_eq!(history.promise(2), Promise { floor: 2, returned: 3, ceiling: 4 });
         assert_eq!(history.promise(3), Promise { floor: 4, returned: 4, ceiling: 4 });
+    }
+
+    #[test]
+    fn a_call_that_others_came_in_between_covers_what_was_before_it() {
+        let call = |begin, end, covers| LoggedCall { begin, end, covers, what: String::new(), after: () };
+        // A durable one of operations 0 to 9, in which a buffered one and a durable one came.
+        let calls = vec![call(0, 9, true), call(2, 4, false), call(4, 6, true), call(6, usize::MAX, true)];
+        let history = History { initial: (), calls };
+        assert_eq!(history.promise(3), Promise { floor: 0, returned: 0, ceiling: 2 });
+        assert_eq!(history.promise(5), Promise { floor: 0, returned: 2, ceiling: 3 });
+        assert_eq!(history.promise(7), Promise { floor: 3, returned: 3, ceiling: 4 });
+        assert_eq!(history.promise(9), Promise { floor: 3, returned: 3, ceiling: 4 });
     }
 }

@@ -19,14 +19,16 @@ use crate::index::read::check_host_object;
 use crate::log::Log;
 use crate::medium::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
+use crate::space::pins::Pinned;
 use crate::tools::health::health;
 use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
-use onode_media::{IoTag, Nand};
+use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
@@ -36,6 +38,20 @@ use onode_object::{
 
 /// Units of deferred changes that background work applies at once.
 const APPLIED_AT_ONCE: u32 = 16;
+
+/// What a call gets without waiting for another.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AtOnce {
+    /// The lock of the state.
+    pub state: bool,
+    /// That of the syncs.
+    pub syncs: bool,
+    /// Segments to be opened.
+    pub free_segments: usize,
+    /// Commits that were applied since the mount.
+    pub commits: u64,
+}
 
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
@@ -68,6 +84,16 @@ impl FlashDevice {
     /// Asks the index under the device's lock.
     fn with_index<T>(&self, ask: impl FnOnce(&mut Index, &mut Log) -> Result<T>) -> Result<T> {
         self.core()?.with_index(ask)
+    }
+
+    /// What a call made now would come to without waiting for another: for who makes the calls of
+    /// several clients in one thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn at_once(&self) -> AtOnce {
+        let Some(core) = self.core.try_lock() else { return AtOnce::default() };
+        let (syncs, free_segments) = (self.syncs.try_lock().is_some(), core.log().table().free_beside_pins());
+        AtOnce { state: true, syncs, free_segments, commits: core.written().0 }
     }
 
     /// The device over a state.
@@ -129,7 +155,8 @@ impl ObjectDevice for FlashDevice {
             return plan.carry_out(&mut log.reader(IoTag::Data), buffer);
         };
         let pinned = log.table().pin(plan.segments());
-        let _busy = pinned.begin();
+        let pinned = Some(pinned).filter(|_| !is_planted(Bug::ManyPinDropped));
+        let _busy = pinned.as_ref().map(Pinned::begin);
         // From here on the medium works for this caller while others have the lock.
         drop(core);
         plan.carry_out(&mut beside, buffer)
@@ -184,13 +211,17 @@ impl ObjectDevice for FlashDevice {
         }
         // The lock is given back after each step: who reads waits for one step, not for the
         // cleaner.
+        let beside = self.core.lock().log().store().shared().cloned();
         while report.done < budget {
             let mut core = self.core.lock();
             if round.is_none() && !core.room().wants_cleaning() {
                 break;
             }
             let (cleaner, mut volume) = core.parts();
-            match cleaner.background_step(&mut volume, &mut round)? {
+            let step = cleaner.background_step(&mut volume, &mut round)?;
+            drop(core);
+            beside.iter().for_each(|beside| beside.tell(Gap::Works));
+            match step {
                 Step::Moved => {}
                 Step::Gained => report.done += 1,
                 Step::Nothing => return Ok(report),

@@ -43,7 +43,7 @@ pub use append::Writer;
 use failure::{LooseItems, Stranded};
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
+use onode_media::{Gap, IoTag};
 use onode_object::{Error, Result};
 use waiting::WaitingPages;
 
@@ -174,8 +174,9 @@ impl Log {
     }
 
     fn take_free(&mut self, stream: Stream) -> Result<u32> {
-        self.table
-            .choose_free(stream)
+        let Self { table, store, .. } = self;
+        table
+            .choose_free(stream, || store.shared().iter().for_each(|shared| shared.tell(Gap::Waits)))
             .ok_or_else(|| Error::new(ErrorKind::NoSpace, "no free segment is left; the reserve is exhausted"))
     }
 

@@ -51,6 +51,15 @@ impl Volume {
     /// # Errors
     /// As [`ObjectDevice::commit`](onode_object::ObjectDevice::commit).
     pub fn commit(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
+        self.begin_commit(transaction, durability)?.map_or(Ok(()), |(commit, need)| self.persist(commit, need))
+    }
+
+    /// Applies a transaction; returns how far the log is to be brought for it, and what to wait
+    /// for.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn begin_commit(&self, transaction: &Transaction, durability: Durability) -> Result<Option<(u64, Need)>> {
         let mut applied = self.look(|core, given| core.try_commit(transaction, true, given))?;
         if matches!(applied, Applied::NeedsCheckpoint) {
             self.checkpoint()?;
@@ -62,9 +71,9 @@ impl Volume {
         }
         match applied {
             Applied::NeedsCheckpoint => Err(no_space()),
-            Applied::Done { commit, need, .. } if durability == Durability::Durable => self.persist(commit, need),
-            Applied::Done { commit, is_large: true, .. } => self.persist(commit, Need::default()),
-            Applied::Done { .. } => Ok(()),
+            Applied::Done { commit, need, .. } if durability == Durability::Durable => Ok(Some((commit, need))),
+            Applied::Done { commit, is_large: true, .. } => Ok(Some((commit, Need::default()))),
+            Applied::Done { .. } => Ok(None),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
 use crate::disks::fast_disk::FastDisk;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
+use crate::log::need::Need;
 use crate::log::record::Seal;
 use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
@@ -31,6 +32,28 @@ use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
 };
+
+/// What a call gets without waiting for another.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FreeNow {
+    /// State, log and disks.
+    pub state: bool,
+    /// The right to write to the big disk.
+    pub home: bool,
+    /// A change needs no checkpoint before it.
+    pub takes_more: bool,
+    /// Commits that were applied so far.
+    pub commits: u64,
+}
+
+/// A commit that is applied, and is to be in the log before it returns.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Unlogged {
+    commit: u64,
+    need: Need,
+}
 
 /// A fast and a big disk, or the big one alone, as an object device.
 pub struct TierDevice {
@@ -133,6 +156,39 @@ impl TierDevice {
     #[must_use]
     pub fn has_fast(&self) -> bool {
         self.volume.core.lock().disks().fast.lock().is_there()
+    }
+
+    /// What a call made now would come to without waiting for another: for who makes the calls of
+    /// several clients in one thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn free_now(&self) -> FreeNow {
+        let (Some(_log), Some(core)) = (self.volume.log.try_lock(), self.volume.core.try_lock()) else {
+            return FreeNow::default();
+        };
+        let home = self.volume.home.try_lock().is_some();
+        let (state, takes_more) = (core.disks().are_free(), core.takes_more());
+        FreeNow { state, home, takes_more, commits: core.commits().count() }
+    }
+
+    /// Does the part of a commit that waits for no other one; what is left, if anything is, is for
+    /// [`end_commit`](Self::end_commit).
+    ///
+    /// # Errors
+    /// Those of a commit.
+    #[doc(hidden)]
+    pub fn begin_commit(&self, transaction: &Transaction, durability: Durability) -> Result<Option<Unlogged>> {
+        let begun = self.volume.begin_commit(transaction, durability)?;
+        Ok(begun.map(|(commit, need)| Unlogged { commit, need }))
+    }
+
+    /// Waits until a commit is durable.
+    ///
+    /// # Errors
+    /// `Media`.
+    #[doc(hidden)]
+    pub fn end_commit(&self, unlogged: Unlogged) -> Result<()> {
+        self.volume.persist(unlogged.commit, unlogged.need)
     }
 
     /// Takes the time, by which daily budgets and the ageing of what is collected go, from `clock`

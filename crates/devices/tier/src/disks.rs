@@ -12,7 +12,7 @@ use crate::medium::errors::{bug, from_media, within, within_mut};
 use crate::medium::layout::BLOCK;
 use alloc::boxed::Box;
 use onode_base::sync::Mutex;
-use onode_media::{BlockDev, IoTag};
+use onode_media::{BlockDev, Gap, IoTag, Seam};
 use onode_object::Result;
 
 /// The disks.
@@ -30,12 +30,14 @@ pub struct Disks {
     /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody
     /// else's place already.
     writing: Mutex<()>,
+    /// Who is told that a disk works.
+    seam: Option<Seam>,
 }
 
 impl Disks {
     /// The disks at a mount.
     #[must_use]
-    pub fn new(big: Box<dyn BlockDev>, fast: FastDisk) -> Self {
+    pub fn new(big: Box<dyn BlockDev>, fast: FastDisk, seam: Option<Seam>) -> Self {
         let (big_bytes, big_way) = (big.bytes(), big.way());
         Self {
             big: Mutex::new(big),
@@ -44,7 +46,24 @@ impl Disks {
             big_way,
             waiting: Mutex::default(),
             writing: Mutex::default(),
+            seam,
         }
+    }
+
+    /// A disk works from here on: others may come before.
+    pub fn let_others(&self) {
+        if let Some(seam) = &self.seam {
+            seam.at(Gap::Works);
+        }
+    }
+
+    /// Whether nobody works with a disk now.
+    #[must_use]
+    pub fn are_free(&self) -> bool {
+        self.writing.try_lock().is_some()
+            && self.big.try_lock().is_some()
+            && self.fast.try_lock().is_some()
+            && self.waiting.try_lock().is_some()
     }
 
     /// Reads blocks of the big disk, or what it is still to write there.
@@ -52,11 +71,13 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn read(&self, block: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
+        self.let_others();
         let count = out.len() as u64 / BLOCK;
         let runs = self.waiting.lock().within(block, count);
         let is_whole = matches!(&runs[..], [(first, run)] if *first <= block
             && block + count <= *first + run.bytes.len() as u64 / BLOCK);
         if !is_whole {
+            self.let_others();
             let read = self.big.lock().read_at(block * BLOCK, out, tag);
             read.map_err(|error| from_media("reading the big disk", &error))?;
         }
@@ -76,6 +97,7 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write_waiting(&self) -> Result<bool> {
+        self.let_others();
         let _writing = self.writing.lock();
         let Some(next) = self.waiting.lock().first() else { return Ok(false) };
         match next {
@@ -97,6 +119,7 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write_placed(&self) -> Result<()> {
+        self.let_others();
         let _writing = self.writing.lock();
         loop {
             let Some((first, run)) = self.waiting.lock().next_placed() else { return Ok(()) };
@@ -156,6 +179,7 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn write(&self, block: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
+        self.let_others();
         let written = self.big.lock().write_at(block * BLOCK, bytes, tag);
         written.map_err(|error| from_media("writing the big disk", &error))
     }
@@ -175,6 +199,10 @@ impl Disks {
     /// # Errors
     /// The medium's.
     pub fn flush(&self) -> Result<()> {
-        self.big.lock().flush().map_err(|error| from_media("flushing the big disk", &error))
+        self.let_others();
+        let flushed = self.big.lock().flush();
+        // A caller learns that it is over when others have gone on.
+        self.let_others();
+        flushed.map_err(|error| from_media("flushing the big disk", &error))
     }
 }

@@ -247,6 +247,9 @@ impl Space {
             return None;
         }
         self.discarding = self.discards.take();
+        if is_planted(Bug::ManyTierDiscardHandedOut) {
+            return self.discarding.take();
+        }
         self.discarding.inspect(|(first, count)| {
             self.bitmap.lend(*first, *count, true);
             self.held_blocks += count;

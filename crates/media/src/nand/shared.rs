@@ -6,6 +6,7 @@
 //! it. It does not know which pages those are: whoever reads keeps their blocks from being erased.
 
 use super::PageAddress;
+use crate::between::Gap;
 use crate::error::{Error, Result};
 use crate::tag::IoTag;
 use onode_base::sync::Mutex;
@@ -26,6 +27,11 @@ pub trait SharedNand: Send + Sync {
     /// `Host`, `HostFull`; and from then on every flush fails, that of the owner too: what the
     /// first did not bring to the medium no later one speaks of.
     fn finish_flush(&self) -> Result<()>;
+
+    /// A thread of the owner has let go of its locks between two steps, or is about to wait until
+    /// reads of others are over. That is for who simulates threads in one; a medium has nothing to
+    /// do.
+    fn tell(&self, _gap: Gap) {}
 }
 
 /// Flushes of one medium, by its owner and by others: one after another, and none succeeds after

@@ -9,6 +9,7 @@ mod recording;
 
 use super::cut::MediaOperation;
 use super::nand::SimNand;
+use crate::between::{Gap, Seam};
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
@@ -46,36 +47,46 @@ impl RecordedInner {
 
 /// A shared handle of a NAND; clones are the same medium.
 #[derive(Clone)]
-pub struct RecordedNand(Arc<Mutex<RecordedInner>>);
+pub struct RecordedNand {
+    inner: Arc<Mutex<RecordedInner>>,
+    seam: Seam,
+}
 
 impl RecordedNand {
     /// The medium that is `nand` now, recording if asked.
     #[must_use]
     pub fn new(nand: SimNand, is_recording: bool) -> Self {
         let recording = is_recording.then(NandRecording::default);
-        Self(Arc::new(Mutex::new(RecordedInner { nand, recording, position: 0 })))
+        let inner = Arc::new(Mutex::new(RecordedInner { nand, recording, position: 0 }));
+        Self { inner, seam: Seam::default() }
+    }
+
+    /// Where somebody may be told that the medium works beside its owner.
+    #[must_use]
+    pub const fn seam(&self) -> &Seam {
+        &self.seam
     }
 
     /// The medium as it is now.
     #[must_use]
     pub fn image(&self) -> SimNand {
-        self.0.lock().nand.clone()
+        self.inner.lock().nand.clone()
     }
 
     /// Operations so far.
     #[must_use]
     pub fn position(&self) -> usize {
-        self.0.lock().position
+        self.inner.lock().position
     }
 
     /// What was recorded; recording goes on with an empty one.
     #[must_use]
     pub fn take_recording(&self) -> NandRecording {
-        self.0.lock().recording.as_mut().map(core::mem::take).unwrap_or_default()
+        self.inner.lock().recording.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     fn change(&self, operation: MediaOperation) -> Result<()> {
-        let inner = &mut *self.0.lock();
+        let inner = &mut *self.inner.lock();
         let wants_medium = inner.recording.as_ref().is_some_and(NandRecording::wants_medium);
         let before = wants_medium.then(|| inner.nand.clone());
         // One that fails leaves something, too, but is no place for a cut.
@@ -90,11 +101,11 @@ impl RecordedNand {
 
 impl Nand for RecordedNand {
     fn geometry(&self) -> Geometry {
-        self.0.lock().nand.geometry()
+        self.inner.lock().nand.geometry()
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let inner = &mut *self.0.lock();
+        let inner = &mut *self.inner.lock();
         inner.note_read(page, data, spare);
         inner.nand.read(page, data, spare, tag)
     }
@@ -108,7 +119,7 @@ impl Nand for RecordedNand {
     }
 
     fn is_bad(&mut self, block: BlockAddress) -> Result<bool> {
-        self.0.lock().nand.is_bad(block)
+        self.inner.lock().nand.is_bad(block)
     }
 
     fn mark_bad(&mut self, block: BlockAddress) -> Result<()> {
@@ -116,7 +127,7 @@ impl Nand for RecordedNand {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.0.lock().nand.flush()
+        self.inner.lock().nand.flush()
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -131,12 +142,24 @@ impl Nand for RecordedNand {
 
 impl SharedNand for RecordedNand {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
-        let inner = &mut *self.0.lock();
-        inner.note_read(first, data, spare);
-        inner.nand.read_run(first, data, spare, tag)
+        self.seam.at(Gap::Works);
+        let read = {
+            let inner = &mut *self.inner.lock();
+            inner.note_read(first, data, spare);
+            inner.nand.read_run(first, data, spare, tag)
+        };
+        self.seam.at(Gap::Works);
+        read
     }
 
     fn finish_flush(&self) -> Result<()> {
-        self.0.lock().nand.flush()
+        self.seam.at(Gap::Works);
+        let flushed = self.inner.lock().nand.flush();
+        self.seam.at(Gap::Works);
+        flushed
+    }
+
+    fn tell(&self, gap: Gap) {
+        self.seam.at(gap);
     }
 }

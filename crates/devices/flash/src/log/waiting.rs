@@ -99,6 +99,17 @@ impl Log {
         Ok(())
     }
 
+    /// Programs what users wrote, wherever it waits but for the journal, and leaves nothing that
+    /// would need a copy.
+    pub fn program_all_users(&mut self) -> Result<()> {
+        for stream in Stream::CONTENT {
+            if self.open[stream as usize].as_ref().is_some_and(|open| open.users_wait) {
+                self.program_page(stream)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The frames of the copies that the next journal page has to hold, which has room for them.
     pub(super) fn waiting_frames(&self, room: usize) -> Vec<u8> {
         let mut frames = Vec::new();

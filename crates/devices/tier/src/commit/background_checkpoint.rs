@@ -145,6 +145,8 @@ impl Home<'_> {
             self.begin()?;
             self.finish()?;
         }
+        let commits =
+            if is_planted(Bug::ManyTierCheckpointCovers) { self.volume.core.lock().commits().count() } else { commits };
         self.volume.log.lock().covers(commits);
         Ok(())
     }

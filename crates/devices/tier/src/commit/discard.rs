@@ -18,6 +18,7 @@ impl Volume {
                 (alloc::sync::Arc::clone(core.disks()), core.begin_discard())
             };
             let Some((first, count)) = next else { break };
+            disks.let_others();
             let is_refused = disks.big.lock().discard(first * BLOCK, count * BLOCK).is_err();
             self.core.lock().end_discard(is_refused);
             done += 1;

@@ -122,6 +122,7 @@ impl Disks {
     /// As [`Disks::load`].
     pub fn fetch(&self, wanted: &mut [PlannedRun], source: Source) -> Result<StoredBlocks> {
         let mut found = StoredBlocks::default();
+        self.let_others();
         if source == Source::Any {
             self.fast.lock().read(wanted);
             found.on_fast = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there).count() as u64;
@@ -142,6 +143,7 @@ impl Disks {
         if found.from_big.is_empty() {
             return Ok(found);
         }
+        self.let_others();
         let unread = read_runs(self.big.lock().as_mut(), wanted, &found.from_big, IoTag::Data);
         for part in &found.from_big {
             let it = wanted.get_mut(part.which).ok_or_else(|| bug("a part of nothing that is wanted was read"))?;
@@ -160,6 +162,7 @@ impl Disks {
     /// # Errors
     /// `Bug`.
     pub fn consider(&self, object: ObjectId, class: u16, wanted: &[PlannedRun], read: &[RunPart]) -> Result<()> {
+        self.let_others();
         if !self.fast.lock().is_there() {
             return Ok(());
         }

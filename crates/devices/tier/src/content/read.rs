@@ -10,6 +10,7 @@ use crate::commit::Volume;
 use crate::content::plan::Source;
 use crate::medium::errors::within_mut;
 use alloc::sync::Arc;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::{ObjectId, Result};
 
 impl Volume {
@@ -37,6 +38,9 @@ impl Volume {
                 disks.consider(object, plan.class, &plan.wanted, &found.from_big)?;
             }
             plan.copy_stored(part)?;
+            if is_planted(Bug::ManyTierMemoryLater) {
+                self.core.lock().reader().copy_pending(object, offset, part)?;
+            }
             plan.load(&disks, part).map(|()| Some(found))
         });
         let mut core = self.core.lock();

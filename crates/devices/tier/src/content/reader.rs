@@ -6,7 +6,7 @@
 //! What it does not do: read without the lock, see [`read`](crate::content::read), or pin.
 
 use crate::content::buffers::Buffers;
-use crate::content::pending::Held;
+use crate::content::pending::{Held, Logged};
 use crate::content::plan::{ReadPlan, Source, Unsound, copy_part};
 use crate::disks::Disks;
 use crate::disks::read_plan::PlannedRun;
@@ -71,13 +71,24 @@ impl Reader<'_> {
         }
         let (first, last) = (offset / BLOCK, (offset + count).div_ceil(BLOCK));
         plan.wanted = self.wanted(object, first, last)?;
+        plan.logged = self.copy_pending(object, offset, buffer)?;
+        Ok(plan)
+    }
+
+    /// Copies what of an object is in memory; returns where the log of the fast disk has more.
+    ///
+    /// # Errors
+    /// `Bug`.
+    pub fn copy_pending(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<Vec<(u64, Logged)>> {
+        let (first, last) = (offset / BLOCK, (offset + buffer.len() as u64).div_ceil(BLOCK));
+        let mut logged = Vec::new();
         for (block, held) in self.buffers.pending().range(object.0, first, last) {
             match held {
                 Held::Bytes(bytes) => copy_part(buffer, offset, block * BLOCK, bytes)?,
-                Held::Logged(at) => plan.logged.push((block, *at)),
+                Held::Logged(at) => logged.push((block, *at)),
             }
         }
-        Ok(plan)
+        Ok(logged)
     }
 
     /// The stored parts of `first..last`, cut to that range; what lies in a row on the disk comes

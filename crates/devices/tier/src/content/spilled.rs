@@ -38,6 +38,7 @@ impl Disks {
             }
         }
         let mut read: Vec<Vec<u8>> = rows.iter().map(|row| vec![0; (row.end - row.begin) as usize]).collect();
+        self.let_others();
         let mut slot = self.fast.lock();
         let fast =
             slot.get().ok_or_else(|| Error::new(ErrorKind::Media, "only the fast disk has it, and that is away"))?;

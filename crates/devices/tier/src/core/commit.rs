@@ -5,9 +5,11 @@
 //!
 //! What it does not do: make anything durable, see [`commit`](crate::commit).
 
+use crate::commit::room::Cost;
 use crate::content::buffers::Prefetched;
 use crate::content::pending::Content;
 use crate::core::Core;
+use crate::index::tree::Ways;
 use crate::log::Log;
 use crate::log::change::Change;
 use crate::log::need::Need;
@@ -167,6 +169,16 @@ impl Core {
         self.applier().apply(&change)?;
         changes.push(change);
         Ok(())
+    }
+
+    /// Whether a change of a few blocks can be applied before the next checkpoint.
+    #[must_use]
+    pub fn takes_more(&self) -> bool {
+        const BLOCKS: u64 = 16;
+        let ways = Ways::default();
+        let cost = Cost { blocks: BLOCKS, new_blocks: BLOCKS, puts: 64, bytes: 8 << 10, grows_inline: true, ways };
+        // With the nodes that it changes.
+        self.headroom().fits(&cost, self.index.layout().reserve_blocks() + 4 * BLOCKS)
     }
 
     /// Makes a record of the commits that the log lacks and appends it.

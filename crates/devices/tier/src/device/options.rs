@@ -2,7 +2,7 @@
 
 use crate::fast::{FastOptions, FastSettings};
 use alloc::boxed::Box;
-use onode_media::BlockDev;
+use onode_media::{BlockDev, Seam};
 use onode_object::Acknowledge;
 
 /// How a volume is made.
@@ -69,6 +69,8 @@ pub struct MountOptions {
     pub discard: bool,
     /// A write of more content than this goes to its place before the log names it.
     pub place_above_bytes: usize,
+    /// Where somebody is told that a disk works for a call, before its lock is taken.
+    pub seam: Option<Seam>,
 }
 
 impl Default for MountOptions {
@@ -85,6 +87,7 @@ impl Default for MountOptions {
             either_bytes: 32 << 20,
             discard: true,
             place_above_bytes: 64 << 10,
+            seam: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::{Error, ErrorKind, Result};
 
@@ -98,6 +99,9 @@ impl NodeReader {
     /// wanted.
     fn take_given(&mut self, block: u64, crc: u32) -> Option<Option<Vec<u8>>> {
         let (miss, bytes) = self.given.take()?;
+        if is_planted(Bug::ManyTierNodeBelieved) {
+            return Some(bytes);
+        }
         (miss.block == block && miss.crc == crc).then(|| bytes.filter(|bytes| crc32c(bytes) == crc))
     }
 
@@ -163,7 +167,7 @@ mod tests {
         for block in 0..BLOCKS {
             disk.write_at(block * BLOCK, &content(block, 0), IoTag::Index).unwrap();
         }
-        let disks = Disks::new(Box::new(disk.clone()), FastDisk::default());
+        let disks = Disks::new(Box::new(disk.clone()), FastDisk::default(), None);
         let layout = Layout::new(bytes, None, None).unwrap();
         (disk, NodeReader::new(Arc::new(disks), layout, IoTag::Index))
     }

@@ -134,7 +134,7 @@ fn no_volume(big: &mut dyn BlockDev) -> String {
 /// `Invalid`, `Corrupt`, `Media`.
 pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions) -> Result<Volume> {
     let (superblock, copy) = read_superblock(&mut *big)?;
-    let disks = Arc::new(Disks::new(big, fast));
+    let disks = Arc::new(Disks::new(big, fast, options.seam.clone()));
     let mut core = open(disks, Anchors::new(superblock, copy), options)?;
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;

@@ -165,8 +165,9 @@ impl Checkpoints {
         if !self.buffers_writes(index) {
             return Ok(false);
         }
-        // Content that pages of its own are for is programmed, before what places it is durable.
-        log.program_users()?;
+        // Content that pages of its own are for is programmed, before what places it is durable:
+        // also what of it would wait for its page to fill, of which the buffer has no copy.
+        log.program_all_users()?;
         if log.is_chain_broken() {
             return Ok(false);
         }

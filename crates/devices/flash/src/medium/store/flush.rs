@@ -25,6 +25,11 @@ impl Store {
         self.shared.is_some()
     }
 
+    /// What others may use of the medium.
+    pub const fn shared(&self) -> Option<&Arc<dyn SharedNand>> {
+        self.shared.as_ref()
+    }
+
     /// Whether something was programmed since the last flush.
     pub const fn has_unflushed(&self) -> bool {
         self.unflushed

@@ -6,6 +6,7 @@
 use super::{SegmentState, SegmentTable};
 use crate::policy::{Placement, Stream, WearPolicy};
 use alloc::collections::BTreeSet;
+use onode_base::planted::{Bug, is_planted};
 
 /// How free segments are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,9 +41,9 @@ impl Choice {
 impl SegmentTable {
     /// The segment that `stream` opens next, if one is free. If others are read in all of them,
     /// waits for the first of those reads: it needs nothing that the caller has.
-    pub fn choose_free(&mut self, stream: Stream) -> Option<u32> {
+    pub fn choose_free(&mut self, stream: Stream, before_waiting: impl Fn()) -> Option<u32> {
         loop {
-            let pinned = self.pins.segments();
+            let pinned = if is_planted(Bug::ManyPinIgnored) { BTreeSet::new() } else { self.pins.segments() };
             let chosen = self.choose_from(stream, &pinned);
             if let Some(chosen) = chosen {
                 self.choice.next = (chosen + 1) % self.entries.len() as u32;
@@ -51,8 +52,15 @@ impl SegmentTable {
             if pinned.is_empty() || self.in_state(SegmentState::Free) == 0 {
                 return None;
             }
+            before_waiting();
             self.pins.wait();
         }
+    }
+
+    /// Free segments that nobody reads in: whoever opens one waits for nobody.
+    pub fn free_beside_pins(&self) -> usize {
+        let pinned = self.pins.segments();
+        self.iter().filter(|(number, one)| one.state == SegmentState::Free && !pinned.contains(number)).count()
     }
 
     /// The best free segment for `stream` beside those that are `pinned`.
@@ -96,9 +104,9 @@ mod tests {
     fn what_stays_for_long_gets_the_most_worn() {
         for policy in [WearPolicy::Dynamic, WearPolicy::Static] {
             let mut table = table(policy);
-            assert_eq!(table.choose_free(Stream::Data), Some(0));
-            assert_eq!(table.choose_free(Stream::Journal), Some(0));
-            assert_eq!(table.choose_free(Stream::Cold), Some(30));
+            assert_eq!(table.choose_free(Stream::Data, || {}), Some(0));
+            assert_eq!(table.choose_free(Stream::Journal, || {}), Some(0));
+            assert_eq!(table.choose_free(Stream::Cold, || {}), Some(30));
             assert_eq!(table.most_worn_free(), Some(30));
         }
     }
@@ -107,11 +115,11 @@ mod tests {
     fn without_levelling_segments_go_in_turn() {
         let mut table = table(WearPolicy::Off);
         for expected in [0, 1, 2, 3] {
-            assert_eq!(table.choose_free(Stream::Cold), Some(expected));
+            assert_eq!(table.choose_free(Stream::Cold, || {}), Some(expected));
             table.open(expected, Stream::Cold);
         }
         table.update(1, |entry| entry.state = SegmentState::Free);
-        assert_eq!(table.choose_free(Stream::Data), Some(4), "the turn is not yet at 1 again");
+        assert_eq!(table.choose_free(Stream::Data, || {}), Some(4), "the turn is not yet at 1 again");
     }
 
     #[test]
