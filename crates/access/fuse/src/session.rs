@@ -12,13 +12,14 @@ use crate::serving::{Adaptor, Views};
 use crate::transport::Transport;
 use crate::transport::classic::Classic;
 use crate::transport::late::Late;
-use crate::transport::rings::Rings;
+use crate::transport::rings::{Rings, has_ended};
 use fuser::{Config, MountOption, Session, SessionACL};
 use onode::{Class, Error, Result, Volume};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Mount {
     volume: Arc<Volume>,
     keeper: Keeper,
     server: JoinHandle<io::Result<()>>,
+    /// The server has ended but for its last steps: what is at the directory is not ours any more.
+    has_ended: Arc<AtomicBool>,
     transport: Transport,
 }
 
@@ -69,12 +72,18 @@ impl Mount {
         let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
-        let server = serve(session, rings, &directory, on_end)?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&has_ended);
+        let server = serve(session, rings, &directory, move || {
+            // Whoever hears of the end may come here before this thread is over.
+            ended.store(true, Ordering::SeqCst);
+            on_end();
+        })?;
         mountpoint::set_read_ahead(&directory, options.read_ahead);
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
         }
-        Ok(Self { directory, volume, keeper, server, transport })
+        Ok(Self { directory, volume, keeper, server, has_ended, transport })
     }
 
     /// How requests come.
@@ -94,10 +103,10 @@ impl Mount {
     /// # Errors
     /// What could not be saved; `Bug` if the server broke down.
     pub fn finish(self) -> Result<Ending> {
-        let Self { directory, volume, keeper, server, transport: _ } = self;
+        let Self { directory, volume, keeper, server, has_ended, transport: _ } = self;
         let mut ending = Ending::Clean;
         let mut saved = Ok(());
-        if !server.is_finished() {
+        if !has_ended.load(Ordering::SeqCst) && !server.is_finished() {
             let what = format!("cannot save everything in {}", volume.spec());
             saved = volume.files().sync().map_err(|error| Volume::error(what, &error));
             match mountpoint::release(&directory) {
@@ -152,6 +161,9 @@ fn connect(
         };
         match rings {
             Ok(rings) => return Ok((session, Some(rings))),
+            // Somebody has unmounted it meanwhile, and what is there now is not ours. Who serves it
+            // finds the end at once.
+            Err(_) if has_ended(&session) => return Ok((session, None)),
             Err(error) if options.io_uring == IoUring::On => {
                 return Err(Error::new(Class::NoFuse, what(), error.to_string()).hint(hint));
             }

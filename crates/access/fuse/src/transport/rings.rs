@@ -5,6 +5,7 @@ use crate::serving::Adaptor;
 use crate::transport::greeting::REQUEST_BYTES_MAX;
 use crate::transport::ring;
 use onode_ring::{Mailbox, Policies, Ring, may_run_on, pin_to, processors};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Rings {
                         let kick = Box::new(move |queue| {
                             let _ = kicks.send(queue);
                         });
-                        run(&adaptor, ring.with_policy(policy).with_kick(kick))
+                        run(&adaptor, ring.with_policy(policy).with_kick(kick), &*device)
                     }
                     Err(error) => {
                         let _ = begun.send(Err(error));
@@ -142,12 +143,24 @@ fn start_to_kick(adaptor: &Arc<Adaptor>) -> io::Result<Sender<u16>> {
     Ok(kicks)
 }
 
-fn run(adaptor: &Adaptor, ring: Ring) -> io::Result<()> {
-    let served = ring.serve(|message| ring::serve(adaptor, message));
-    if served.is_err() {
-        adaptor.breakdown().come();
+/// Whether the kernel has ended the mount behind `device`. What is at its directory then is not
+/// ours to take away.
+pub(crate) fn has_ended(device: impl AsFd) -> bool {
+    let mut looked = [PollFd::new(&device, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut looked, Some(&at_once)).is_err() || looked[0].revents().contains(PollFlags::ERR)
+}
+
+fn run(adaptor: &Adaptor, ring: Ring, device: impl AsFd) -> io::Result<()> {
+    match ring.serve(|message| ring::serve(adaptor, message)) {
+        // What a slot is told when its mount ends depends on what it is about.
+        Err(_) if has_ended(device) => Ok(()),
+        Err(error) => {
+            adaptor.breakdown().come();
+            Err(error)
+        }
+        Ok(()) => Ok(()),
     }
-    served
 }
 
 #[cfg(test)]
