@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # What one call of a program costs on a mount: microseconds, the median over ROUNDS (default 5) runs
 # in turn, and requests of the kernel, on ext4 (loop device), bindfs (over tmpfs) and Onode with
-# default options and with each of OPTIONS (default "noflush threads=1 io-uring=on"). All images lie
-# in memory. CALLS (default 2000) is how many calls one run makes. The kernel's switch of FUSE over
-# io_uring is off at first, and put back.
+# default options and with each of OPTIONS (default "io-uring=off noflush threads=1"). All images
+# lie in memory. CALLS (default 2000) is how many calls one run makes. The kernel's switch of FUSE
+# over io_uring is put back.
 #
 #   tests/bench/calls.sh
 . "$(dirname "$0")/../apps/common.sh"
 need bindfs=bindfs mkfs.ext4=e2fsprogs cc=gcc python3=python3-minimal
 rounds=${ROUNDS:-5}
 number=${CALLS:-2000}
-options=${OPTIONS:-noflush threads=1 io-uring=on}
+options=${OPTIONS:-io-uring=off noflush threads=1}
 calls=(create create4k open stat write4k chmod rename unlink)
 cc -O2 -Wall -o "$WORK/calls" "$REPOSITORY/tests/bench/calls.c" || fail "cannot build calls.c"
 
 mounts=()
 switch=/sys/module/fuse/parameters/enable_uring
 switched=$(cat "$switch" 2>/dev/null || true)
-[ -z "$switched" ] || echo N >"$switch"
 before_clean_up() {
     [ -z "$switched" ] || echo "$switched" >"$switch"
     for place in "${mounts[@]}" "$WORK/bindfs" "$EXT" "$WORK/memory"; do umount -l "$place" 2>/dev/null; done
