@@ -77,7 +77,7 @@ impl Policies {
         let id = unsafe { libc::gettid() };
         let thread = Arc::new(Thread { id, is_low: AtomicBool::new(false), answered: AtomicU64::new(0) });
         self.threads().push(Arc::clone(&thread));
-        Policy { all: Arc::clone(self), thread, streak: Streak::new() }
+        Policy { all: Arc::clone(self), thread, streak: Streak::new(), was_low: false }
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<Arc<Thread>>> {
@@ -159,6 +159,8 @@ pub struct Policy {
     all: Arc<Policies>,
     thread: Arc<Thread>,
     streak: Streak,
+    /// The last answer was handed over with the low policy.
+    was_low: bool,
 }
 
 impl std::fmt::Debug for Policy {
@@ -169,26 +171,28 @@ impl std::fmt::Debug for Policy {
 
 impl Policy {
     /// A request came.
-    pub(crate) fn came(&mut self, was_low: bool) {
+    pub(crate) fn came(&mut self) {
         if self.thread.is_low.load(Ordering::SeqCst) {
             self.streak.served = self.streak.served.saturating_add(1);
             return;
         }
-        if was_low {
+        if self.was_low {
             self.streak.ended();
         }
         let idle = self.all.now().saturating_sub(self.thread.answered.load(Ordering::SeqCst));
         if self.streak.came(idle < CLOSE) && set(0, libc::SCHED_IDLE) {
             self.thread.answered.store(self.all.now(), Ordering::SeqCst);
             self.thread.is_low.store(true, Ordering::SeqCst);
+            // A deputy that has just seen nothing to look after waits by now, and is woken.
+            drop(self.all.threads());
             self.all.lowered.notify_one();
         }
     }
 
-    /// The answer is handed over now; whether with the low policy.
-    pub(crate) fn answers(&self) -> bool {
+    /// The answer is handed over now.
+    pub(crate) fn answers(&mut self) {
         self.thread.answered.store(self.all.now(), Ordering::SeqCst);
-        self.thread.is_low.load(Ordering::SeqCst)
+        self.was_low = self.thread.is_low.load(Ordering::SeqCst);
     }
 }
 
@@ -224,10 +228,9 @@ mod tests {
     fn a_thread_that_does_not_answer_gets_its_policy_back() {
         let Some(policies) = Policies::start() else { return };
         let mut policy = policies.of_this_thread();
-        let mut was_low = false;
         for _ in 0..4 * STREAK_LEAST {
-            policy.came(was_low);
-            was_low = policy.answers();
+            policy.came();
+            policy.answers();
         }
         let (thread, policy_of) = (Arc::clone(&policy.thread), |id| {
             // SAFETY: the call takes a number and gives one.
@@ -241,7 +244,8 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(policy_of(thread.id), libc::SCHED_OTHER);
-        policy.came(true);
+        policy.was_low = true;
+        policy.came();
         assert!(policy.streak.needed >= STREAK_LEAST);
         drop(policy);
         assert!(policies.threads().is_empty());

@@ -54,8 +54,6 @@ pub struct Ring {
     policy: Option<Policy>,
     /// Is told of a queue some of whose requests may be stuck.
     kick: Option<Kick>,
-    /// The last answer was handed over with the low policy.
-    was_low: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -85,7 +83,6 @@ impl Ring {
             mailbox: Arc::new(Mailbox::new()?),
             policy: None,
             kick: None,
-            was_low: false,
         };
         made.look_into_mailbox()?;
         queues.iter().try_for_each(|queue| made.add(*queue))?;
@@ -164,12 +161,14 @@ impl Ring {
         let Some(slot) = self.slots.get_mut(index) else { return Err(io::Error::other("there is no such slot")) };
         slot.comes();
         if let Some(policy) = &mut self.policy {
-            policy.came(self.was_low);
+            policy.came();
         }
         match serve(slot.message(&self.mailbox, index)) {
             Outcome::Answered { error, length } => {
                 slot.answer(error, length);
-                self.was_low = self.policy.as_ref().is_some_and(Policy::answers);
+                if let Some(policy) = &mut self.policy {
+                    policy.answers();
+                }
                 self.fetch(index)
             }
             // Who answers it may wait for another request, which needs a slot.
