@@ -1,8 +1,9 @@
 """Programs of the trial many-at-once: many-at-once.py ROOT storm|read|verify NUMBER SECONDS.
 
-Every file says in each of its blocks which version of it the block is of, and ends with a checksum. A storm writes a new
-version beside the old and renames it over, moves, links and removes files, in directories that all share; it knows its own
-files and looks after them. A reader takes any file and must find one version, whole.
+Every file says in each of its blocks which version of it the block is of, and ends with a checksum.
+A storm writes a new version beside the old and renames it over, moves, links and removes files, in
+directories that all share; it knows its own files and looks after them. A reader takes any file and
+must find one version, whole.
 """
 import ctypes
 import errno

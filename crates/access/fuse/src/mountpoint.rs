@@ -141,7 +141,9 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn is_disconnected(error: &io::Error) -> bool {
+/// Whether an error says that the server of a mount is gone.
+#[must_use]
+pub fn is_disconnected(error: &io::Error) -> bool {
     // Where requests come by io_uring, the connection is cut a moment after the process is gone,
     // and what was asked meanwhile is cancelled.
     let told = [libc::ENOTCONN, libc::ECONNABORTED, libc::ECANCELED];

@@ -112,7 +112,7 @@ impl PageCache {
     fn give(&self, task: Task) {
         // Without the thread nobody waits for it: the mount is broken, and says so by then.
         if let Err(std::sync::mpsc::SendError(Task::Written(done))) = self.tasks.send(task) {
-            done.reply.written(done.length);
+            done.reply.now(Ok(done.length));
         }
     }
 }
@@ -135,7 +135,7 @@ impl PageKeeper {
             match tasks.recv_timeout(wait) {
                 Ok(Task::Written(done)) => {
                     self.let_go(done.number, done.offset, i64::from(done.length));
-                    done.reply.written(done.length);
+                    done.reply.now(Ok(done.length));
                 }
                 Ok(Task::GiveUp) => self.give_up(),
                 Err(RecvTimeoutError::Timeout) => {

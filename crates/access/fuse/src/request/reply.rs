@@ -17,27 +17,12 @@ pub(crate) enum LateReply {
     Ring(Ticket),
 }
 
-impl LateReply {
-    pub(crate) fn written(self, length: u32) {
-        match self {
-            Self::Classic(reply) => reply.written(length),
-            Self::Ring(ticket) => ticket.answer(0, &written(length)),
-        }
-    }
-
-    pub(crate) fn error(self, errno: Errno) {
-        match self {
-            Self::Classic(reply) => reply.error(errno),
-            Self::Ring(ticket) => ticket.answer(errno.code(), &[]),
-        }
-    }
-}
-
 impl WriteReply for LateReply {
-    fn now(self, written: Result<u32, Errno>) {
-        match written {
-            Ok(length) => self.written(length),
-            Err(errno) => self.error(errno),
+    fn now(self, done: Result<u32, Errno>) {
+        match (self, done) {
+            (Self::Classic(reply), done) => reply.now(done),
+            (Self::Ring(ticket), Ok(length)) => ticket.answer(0, &written(length)),
+            (Self::Ring(ticket), Err(errno)) => ticket.answer(errno.code(), &[]),
         }
     }
 

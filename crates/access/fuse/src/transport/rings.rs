@@ -30,8 +30,8 @@ struct Share {
 }
 
 /// Divides the queues of all processors among at least so many threads, and as many for each
-/// processor. A queue of a processor on
-/// which this process may not run is left to the threads of the others.
+/// processor. A queue of a processor on which this process may not run is left to the threads of
+/// the others.
 fn shares(all: u16, mine: &[u16], threads: Option<usize>) -> Vec<Share> {
     let each = threads.unwrap_or(THREADS_USUAL).div_ceil(mine.len().max(1));
     let mut shares: Vec<Share> = Vec::new();

@@ -81,7 +81,7 @@ pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
             Error::new(Class::General, &what, "its server is of another version, which does not tell this")
                 .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
         }
-        Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED => {
+        errno if onode_fuse::is_disconnected(&errno.into()) => {
             Error::new(Class::General, &what, "its server was killed")
                 .hint(format!("take the dead mount away: onode umount {}", directory.display()))
         }

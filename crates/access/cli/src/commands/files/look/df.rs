@@ -92,12 +92,11 @@ fn of_volume(volume: &Volume) -> Fill {
 /// The kernel asks the mount the same.
 fn of_mount(directory: &Path) -> Result<Fill> {
     let space = rustix::fs::statvfs(directory).map_err(|errno| {
-        let error = Error::host(format!("cannot show {}", directory.display()), &errno.into());
-        match errno {
-            rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED | rustix::io::Errno::CANCELED => {
-                error.hint(format!("take the dead mount away: onode umount {}", directory.display()))
-            }
-            _ => error,
+        let told = errno.into();
+        let error = Error::host(format!("cannot show {}", directory.display()), &told);
+        match onode_fuse::is_disconnected(&told) {
+            true => error.hint(format!("take the dead mount away: onode umount {}", directory.display())),
+            false => error,
         }
     })?;
     let source = onode_fuse::mounted_at(directory)?.map(|mounted| mounted.source);
