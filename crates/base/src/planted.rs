@@ -267,6 +267,28 @@ bugs! {
     ServicesHoleForgotten,
     /// services: a reader does not wait for who compresses what it reads.
     ServicesReadBeside,
+    /// services: a sealed block is taken for what was sealed, whatever its tag says.
+    EncryptedTagIgnored,
+    /// services: what a truncation cuts off a sealed block comes back when the object grows.
+    EncryptedCutForgotten,
+    /// services: a hole in a sealed block reads as what was there.
+    EncryptedHoleForgotten,
+    /// services: a change of a part of a sealed block takes the rest for zeros.
+    EncryptedRestForgotten,
+    /// services: the attributes that tell how to open content are a transaction of their own.
+    EncryptedMapInTwo,
+    /// services: a mount seals before its number is on the medium.
+    EncryptedEpochLate,
+    /// services: the nonce of a block is used for the next one, too.
+    EncryptedNonceTwice,
+    /// services: a sealed block is bound to no place of its object.
+    EncryptedPlaceIgnored,
+    /// services: a reader does not wait for who seals what it reads.
+    EncryptedReadBeside,
+    /// services: the second part of a long attribute stays when the attribute is shorter.
+    EncryptedPartStays,
+    /// services: an attribute that is longer when it is sealed is not paid for on a full device.
+    EncryptedDebtForgotten,
 }
 
 #[cfg(feature = "mutants")]

@@ -34,7 +34,8 @@ impl AttributeKind {
     /// An object that has no name any more but is still open; the index is its id.
     pub const ORPHAN: Self = Self(5);
     /// What a service between host and device keeps of an object, compression for example; the host
-    /// never sees it. An object whose content a service changed has the one with the index 0: it is
+    /// never sees it. An object whose content a service changed has
+    /// [`COMPRESSED`](AttributeKey::COMPRESSED) or [`ENCRYPTED`](AttributeKey::ENCRYPTED): it is
     /// set before such content is written, and removed after what it told of was written anew, so
     /// that a device on which content may become durable late knows which must not.
     pub const SERVICE: Self = Self(6);
@@ -52,6 +53,11 @@ pub struct AttributeKey {
 }
 
 impl AttributeKey {
+    /// What an object has of which some content is compressed.
+    pub const COMPRESSED: Self = Self::new(AttributeKind::SERVICE, 0);
+    /// What an object has whose content is encrypted.
+    pub const ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, 3 << 62);
+
     /// The key of `kind` and `index`.
     #[must_use]
     pub const fn new(kind: AttributeKind, index: u64) -> Self {

@@ -3,7 +3,15 @@
 //! It keeps true that everything reads as on the wrapped device without it, except that it takes
 //! fewer bytes. Questions that have nothing to do with content are handed on as they are.
 
-use crate::map::{CHUNK_BYTES, GROUP_BYTES};
+mod chunk;
+mod extents;
+mod map;
+mod policy;
+mod powers;
+mod read;
+mod translate;
+
+use crate::compressed::map::{CHUNK_BYTES, GROUP_BYTES, Group};
 use crate::shards::Shards;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
@@ -31,7 +39,7 @@ pub struct Compressed<D: ?Sized> {
     unit: usize,
     /// What the wrapped device likes to take at once, asked for once: each write wants to know.
     transaction_bytes: usize,
-    shards: Shards,
+    shards: Shards<Group>,
     is_shared: bool,
     /// The object that says that there may be compressed ones, if one has to.
     marker: Option<ObjectId>,
@@ -124,7 +132,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         self.mode
     }
 
-    pub(crate) const fn shards(&self) -> &Shards {
+    pub(crate) const fn shards(&self) -> &Shards<Group> {
         &self.shards
     }
 

@@ -4,8 +4,6 @@
 //! Mutations are applied to ranges only; no device is asked. What was written and taken away again
 //! by the same transaction leaves nothing.
 
-use crate::map::CHUNK_BYTES;
-use crate::policy::Wish;
 use crate::ranges::Ranges;
 use onode_object::{Mutation, ObjectId};
 use std::collections::BTreeMap;
@@ -40,10 +38,12 @@ impl Patch {
     }
 }
 
-/// The changes of one object's content.
-pub(crate) struct Life {
+/// The changes of one object's content, by chunks of a size that the wrapper chose. `wish` is what
+/// the wrapper wants to know beside them.
+pub(crate) struct Life<W> {
     pub(crate) object: ObjectId,
-    pub(crate) wish: Wish,
+    pub(crate) wish: W,
+    chunk_bytes: u64,
     /// Made by the same transaction.
     pub(crate) is_new: bool,
     /// Its size before, and as it is after the changes so far.
@@ -59,11 +59,13 @@ pub(crate) struct Life {
     mutations: Vec<Mutation>,
 }
 
-impl Life {
-    pub(crate) fn new(object: ObjectId, wish: Wish, size: Option<u64>) -> Self {
+impl<W> Life<W> {
+    /// Nothing has changed yet. An object that is made has no `size`.
+    pub(crate) fn new(object: ObjectId, chunk_bytes: u64, wish: W, size: Option<u64>) -> Self {
         Self {
             object,
             wish,
+            chunk_bytes,
             is_new: size.is_none(),
             size_before: size.unwrap_or(0),
             size: size.unwrap_or(0),
@@ -100,9 +102,9 @@ impl Life {
     fn write(&mut self, offset: u64, mut data: &[u8]) {
         let mut at = offset;
         while !data.is_empty() {
-            let inside = at % CHUNK_BYTES;
-            let (part, rest) = data.split_at(data.len().min((CHUNK_BYTES - inside) as usize));
-            self.patches.entry(at / CHUNK_BYTES).or_default().put(inside as usize, part);
+            let inside = at % self.chunk_bytes;
+            let (part, rest) = data.split_at(data.len().min((self.chunk_bytes - inside) as usize));
+            self.patches.entry(at / self.chunk_bytes).or_default().put(inside as usize, part);
             at += part.len() as u64;
             data = rest;
             self.size = self.size.max(at);
@@ -114,12 +116,15 @@ impl Life {
             return;
         }
         self.cleared.add(start, end);
-        let concerned: Vec<u64> =
-            self.patches.range(start / CHUNK_BYTES..=(end - 1) / CHUNK_BYTES).map(|(chunk, _)| *chunk).collect();
+        let concerned: Vec<u64> = self
+            .patches
+            .range(start / self.chunk_bytes..=(end - 1) / self.chunk_bytes)
+            .map(|(chunk, _)| *chunk)
+            .collect();
         for chunk in concerned {
-            let base = chunk * CHUNK_BYTES;
+            let base = chunk * self.chunk_bytes;
             if let Some(patch) = self.patches.get_mut(&chunk) {
-                patch.fresh.remove(start.saturating_sub(base), (end - base).min(CHUNK_BYTES));
+                patch.fresh.remove(start.saturating_sub(base), (end - base).min(self.chunk_bytes));
                 if patch.fresh.is_empty() {
                     self.patches.remove(&chunk);
                 }
@@ -129,9 +134,9 @@ impl Life {
 
     /// What is gone of a chunk as it was before, from its start.
     pub(crate) fn cleared_of(&self, chunk: u64) -> Ranges {
-        let base = chunk * CHUNK_BYTES;
+        let base = chunk * self.chunk_bytes;
         let mut gone = Ranges::default();
-        for (start, end) in self.cleared.within(base, base + CHUNK_BYTES) {
+        for (start, end) in self.cleared.within(base, base + self.chunk_bytes) {
             gone.add(start - base, end - base);
         }
         gone
@@ -139,19 +144,17 @@ impl Life {
 
     /// Where the object's bytes end in a chunk after the changes, from its start.
     pub(crate) fn end_in(&self, chunk: u64) -> u64 {
-        self.size.saturating_sub(chunk * CHUNK_BYTES).min(CHUNK_BYTES)
+        self.size.saturating_sub(chunk * self.chunk_bytes).min(self.chunk_bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onode_object::{Compression, Hints};
-
     const OBJECT: ObjectId = ObjectId(9);
 
-    fn life(size: u64) -> Life {
-        Life::new(OBJECT, Wish::of(Compression::Fast, &Hints::default()), Some(size))
+    fn life(size: u64) -> Life<()> {
+        Life::new(OBJECT, 65_536, (), Some(size))
     }
 
     #[test]

@@ -1,44 +1,46 @@
-//! Locks and memory of the wrapper, by object: who changes an object, who reads it, and what is
-//! known of which of its chunks are compressed.
+//! Locks and memory of a wrapper, by object: who changes an object, who reads it, and what is known
+//! of how its content is stored.
 //!
 //! Who changes objects holds `changing` of their shards from the look at what there is to the end
-//! of the commit, and `content` alone while compressed content changes. Who reads holds `content`
-//! with other readers, so nobody sees the old map with the new content. Objects share a shard by
-//! their id; an object that was never compressed is remembered as such.
+//! of the commit, and `content` alone while stored content changes. Who reads holds `content` with
+//! other readers, so nobody sees the old map with the new content. Objects share a shard by their
+//! id; that an object has no such map is remembered, too.
 
-use crate::map::Group;
 use onode_base::sync::{Mutex, MutexGuard, RwLock};
 use onode_object::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const SHARDS: usize = 64;
-/// Groups that a shard remembers; when they are more it forgets them all.
-const GROUPS_MAX: usize = 1024;
+/// Parts of maps that a shard remembers; when they are more it forgets them all.
+const PARTS_MAX: usize = 1024;
 
-/// What is known of one group of an object: `None` if there is no such attribute.
-pub(crate) type Known = Option<Arc<Group>>;
+/// What is known of one part of the map of an object: `None` if there is no such attribute.
+pub(crate) type Known<P> = Option<Arc<P>>;
 
 /// What some of the objects share.
-#[derive(Default)]
-pub(crate) struct Shard {
+pub(crate) struct Shard<P> {
     changing: Mutex<()>,
-    /// Held to look at content, alone to change what is compressed.
+    /// Held to look at content, alone to change what is stored of it.
     pub(crate) content: RwLock<()>,
-    known: Mutex<BTreeMap<(ObjectId, u64), Known>>,
+    known: Mutex<BTreeMap<(ObjectId, u64), Known<P>>>,
 }
 
-impl Shard {
-    pub(crate) fn known(&self, object: ObjectId, group: u64) -> Option<Known> {
-        self.known.lock().get(&(object, group)).cloned()
+impl<P> Shard<P> {
+    const fn new() -> Self {
+        Self { changing: Mutex::new(()), content: RwLock::new(()), known: Mutex::new(BTreeMap::new()) }
     }
 
-    pub(crate) fn learn(&self, object: ObjectId, group: u64, known: Known) {
+    pub(crate) fn known(&self, object: ObjectId, part: u64) -> Option<Known<P>> {
+        self.known.lock().get(&(object, part)).cloned()
+    }
+
+    pub(crate) fn learn(&self, object: ObjectId, part: u64, known: Known<P>) {
         let mut all = self.known.lock();
-        if all.len() >= GROUPS_MAX {
+        if all.len() >= PARTS_MAX {
             all.clear();
         }
-        all.insert((object, group), known);
+        all.insert((object, part), known);
     }
 
     /// Forgets an object.
@@ -52,13 +54,13 @@ impl Shard {
 }
 
 /// All shards.
-pub(crate) struct Shards {
-    all: Vec<Shard>,
+pub(crate) struct Shards<P> {
+    all: Vec<Shard<P>>,
 }
 
-impl Shards {
+impl<P> Shards<P> {
     pub(crate) fn new() -> Self {
-        Self { all: (0..SHARDS).map(|_| Shard::default()).collect() }
+        Self { all: (0..SHARDS).map(|_| Shard::new()).collect() }
     }
 
     fn index(object: ObjectId) -> usize {
@@ -66,12 +68,12 @@ impl Shards {
     }
 
     /// The shard of an object.
-    pub(crate) fn of(&self, object: ObjectId) -> &Shard {
+    pub(crate) fn of(&self, object: ObjectId) -> &Shard<P> {
         &self.all[Self::index(object)]
     }
 
     /// The shards of some objects, each once, in the order in which they are locked.
-    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = &Shard> {
+    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = &Shard<P>> {
         objects.map(Self::index).collect::<BTreeSet<_>>().into_iter().map(|index| &self.all[index])
     }
 
@@ -80,7 +82,7 @@ impl Shards {
         self.several(objects).map(|shard| shard.changing.lock()).collect()
     }
 
-    /// Does what changes the compressed content of these objects while nobody reads it.
+    /// Does what changes the stored content of these objects while nobody reads it.
     pub(crate) fn alone<T>(&self, objects: impl Iterator<Item = ObjectId>, change: impl FnOnce() -> T) -> T {
         let held: Vec<_> = self.several(objects).map(|shard| shard.content.write()).collect();
         let done = change();

@@ -1,10 +1,11 @@
-//! The suite that every device runs, over memory with content compressed.
+//! The suite that every device runs, over memory with content compressed or encrypted.
 
 mod common;
 
+use common::vault::Vault;
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
-use onode_services::Compressed;
+use onode_services::{Compressed, Encrypted};
 use std::sync::Arc;
 
 struct Ram {
@@ -47,5 +48,47 @@ onode_object::conformance!(never, |bytes| Ram::new(bytes, Compression::Never));
 
 #[test]
 fn memory_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Ram::new(3 << 20, Compression::Fast));
+    common::full::run(&mut Ram::new(3 << 20, Compression::Fast), 15);
+}
+
+/// Memory that is encrypted.
+struct Sealed {
+    ram: Arc<RamDevice>,
+    vault: Vault,
+    device: Encrypted<RamDevice>,
+}
+
+impl Sealed {
+    /// What tells how to open blocks takes some, which the suite does not reckon with.
+    fn new(bytes: u64) -> Self {
+        let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes + bytes / 16)), Vault::new());
+        Self { device: vault.open(&ram), ram, vault }
+    }
+}
+
+impl Harness for Sealed {
+    fn device(&self) -> &dyn ObjectDevice {
+        &self.device
+    }
+
+    fn reopen(&mut self) {
+        self.device.close().unwrap();
+        self.device = self.vault.open(&self.ram);
+    }
+
+    fn can_crash(&self) -> bool {
+        true
+    }
+
+    fn crash(&mut self) {
+        self.ram.crash();
+        self.device = self.vault.open(&self.ram);
+    }
+}
+
+onode_object::conformance!(encrypted, Sealed::new);
+
+#[test]
+fn encrypted_memory_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Sealed::new(3 << 20), 8);
 }

@@ -1,5 +1,5 @@
-//! The suite that every device runs, over each kind of device with content compressed: on its
-//! simulated medium, across cuts of power.
+//! The suite that every device runs, over each kind of device with content compressed,
+//! encrypted, and both: on its simulated medium, across cuts of power.
 
 mod common;
 #[path = "../../devices/flash/tests/common/mod.rs"]
@@ -9,6 +9,7 @@ mod scm;
 #[path = "../../devices/tier/tests/common/mod.rs"]
 mod tier;
 
+use common::vault::Vault;
 use onode_base::sync::Mutex;
 use onode_object::conformance::Harness;
 use onode_object::{
@@ -83,33 +84,48 @@ impl<H: Harness + Send> ObjectDevice for Mounted<H> {
     }
 }
 
+/// Wraps a device that may have been wrapped before.
+type Wrap<H> = fn(&Arc<Mounted<H>>, &Vault) -> Box<dyn ObjectDevice>;
+
 /// The wrapper over it.
 struct Over<H> {
     mounted: Arc<Mounted<H>>,
-    device: Compressed<Mounted<H>>,
+    vault: Vault,
+    wrap: Wrap<H>,
+    device: Box<dyn ObjectDevice>,
 }
 
-impl<H: Harness + Send> Over<H> {
-    fn new(harness: H) -> Self {
-        let mounted = Arc::new(Mounted(Mutex::new(harness)));
-        Self { device: Self::wrapped(&mounted), mounted }
+impl<H: Harness + Send + 'static> Over<H> {
+    fn new(harness: H, wrap: Wrap<H>) -> Self {
+        let (mounted, vault) = (Arc::new(Mounted(Mutex::new(harness))), Vault::new());
+        Self { device: wrap(&mounted, &vault), mounted, vault, wrap }
     }
 
     /// In units in which all kinds of objects are compressed.
-    fn wrapped(mounted: &Arc<Mounted<H>>) -> Compressed<Mounted<H>> {
-        Compressed::new(Arc::clone(mounted), Compression::Fast).in_units(512)
+    fn compressed(harness: H) -> Self {
+        Self::new(harness, |mounted, _| Box::new(Compressed::new(Arc::clone(mounted), Compression::Fast).in_units(512)))
+    }
+
+    fn encrypted(harness: H) -> Self {
+        Self::new(harness, |mounted, vault| Box::new(vault.open(mounted)))
+    }
+
+    fn both(harness: H) -> Self {
+        Self::new(harness, |mounted, vault| {
+            Box::new(Compressed::new(Arc::new(vault.open(mounted)), Compression::Fast).in_units(512))
+        })
     }
 
     /// What the wrapper remembered is as if it had been opened again, too.
     fn again(&mut self, change: impl FnOnce(&mut H)) {
         change(&mut self.mounted.0.lock());
-        self.device = Self::wrapped(&self.mounted);
+        self.device = (self.wrap)(&self.mounted, &self.vault);
     }
 }
 
-impl<H: Harness + Send> Harness for Over<H> {
+impl<H: Harness + Send + 'static> Harness for Over<H> {
     fn device(&self) -> &dyn ObjectDevice {
-        &self.device
+        self.device.as_ref()
     }
 
     fn reopen(&mut self) {
@@ -125,30 +141,69 @@ impl<H: Harness + Send> Harness for Over<H> {
     }
 }
 
-onode_object::conformance!(over_flash, |bytes| Over::new(flash::Flash::holding(flash::SMALL, bytes)));
-onode_object::conformance!(over_scm, |bytes| Over::new(scm::Scm::holding(4 << 10, bytes)));
+onode_object::conformance!(over_flash, |bytes| Over::compressed(flash::Flash::holding(flash::SMALL, bytes)));
+onode_object::conformance!(over_scm, |bytes| Over::compressed(scm::Scm::holding(4 << 10, bytes)));
 onode_object::conformance!(over_scm_mode_meta, |bytes| {
-    Over::new(scm::Scm::holding_in_mode(16 << 10, bytes, onode_scm::Mode::Meta))
+    Over::compressed(scm::Scm::holding_in_mode(16 << 10, bytes, onode_scm::Mode::Meta))
 });
 onode_object::conformance!(over_tier, |bytes| {
-    Over::new(tier::Pair::with(bytes, 12 << 20, onode_tier::MountOptions::default()))
+    Over::compressed(tier::Pair::with(bytes, 12 << 20, onode_tier::MountOptions::default()))
 });
-onode_object::conformance!(over_one_disk, |bytes| Over::new(tier::Alone::holding(bytes, 1 << 20)));
+onode_object::conformance!(over_one_disk, |bytes| Over::compressed(tier::Alone::holding(bytes, 1 << 20)));
+
+onode_object::conformance!(encrypted_flash, |bytes| {
+    Over::encrypted(flash::Flash::holding(flash::SMALL, bytes + bytes / 16))
+});
+onode_object::conformance!(encrypted_scm, |bytes| Over::encrypted(scm::Scm::holding(4 << 10, bytes + bytes / 16)));
+onode_object::conformance!(encrypted_scm_mode_meta, |bytes| {
+    Over::encrypted(scm::Scm::holding_in_mode(16 << 10, bytes + bytes / 16, onode_scm::Mode::Meta))
+});
+onode_object::conformance!(encrypted_tier, |bytes| {
+    Over::encrypted(tier::Pair::with(bytes + bytes / 16, 12 << 20, onode_tier::MountOptions::default()))
+});
+onode_object::conformance!(encrypted_and_compressed_flash, |bytes| {
+    Over::both(flash::Flash::holding(flash::SMALL, bytes + bytes / 16))
+});
 
 /// As small as a volume for this is.
 const FULL_BYTES: u64 = 3 << 20;
+/// How many tenths of what is available content takes that compresses, and that is encrypted.
+const COMPRESSED: u64 = 15;
+const ENCRYPTED: u64 = 8;
 
 #[test]
 fn flash_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Over::new(flash::Flash::holding(flash::SMALL, FULL_BYTES)));
+    common::full::run(&mut Over::compressed(flash::Flash::holding(flash::SMALL, FULL_BYTES)), COMPRESSED);
 }
 
 #[test]
 fn scm_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Over::new(scm::Scm::holding(4 << 10, FULL_BYTES)));
+    common::full::run(&mut Over::compressed(scm::Scm::holding(4 << 10, FULL_BYTES)), COMPRESSED);
 }
 
 #[test]
 fn tier_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Over::new(tier::Pair::with(FULL_BYTES, 6 << 20, onode_tier::MountOptions::default())));
+    let pair = tier::Pair::with(FULL_BYTES, 6 << 20, onode_tier::MountOptions::default());
+    common::full::run(&mut Over::compressed(pair), COMPRESSED);
+}
+
+#[test]
+fn encrypted_flash_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Over::encrypted(flash::Flash::holding(flash::SMALL, FULL_BYTES)), ENCRYPTED);
+}
+
+#[test]
+fn encrypted_scm_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Over::encrypted(scm::Scm::holding(4 << 10, FULL_BYTES)), ENCRYPTED);
+}
+
+#[test]
+fn encrypted_tier_is_filled_overwritten_and_cut() {
+    let pair = tier::Pair::with(FULL_BYTES, 6 << 20, onode_tier::MountOptions::default());
+    common::full::run(&mut Over::encrypted(pair), ENCRYPTED);
+}
+
+#[test]
+fn compressed_and_encrypted_flash_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Over::both(flash::Flash::holding(flash::SMALL, FULL_BYTES)), 12);
 }

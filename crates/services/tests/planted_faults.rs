@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::history::History;
+use common::history::{History, Wrap};
 use onode_base::planted::{Bug, plant};
 use onode_object::Compression;
+use onode_services::Compressed;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Arc;
 
 /// A test that can fail.
 type Look = fn() -> Result<(), String>;
@@ -19,7 +21,10 @@ fn wrong(look: impl FnOnce() -> Result<(), String>) -> Option<String> {
 }
 
 fn history() -> Result<(), String> {
-    (1..4).for_each(|seed| History::new(seed, Compression::Fast).run(300));
+    for seed in 1..4 {
+        let wrap: Wrap = Box::new(|inner| Box::new(Compressed::new(Arc::clone(inner), Compression::Fast)));
+        History::new(seed, wrap).run(300);
+    }
     Ok(())
 }
 

@@ -81,7 +81,8 @@ impl Changes {
             }
             2 => {
                 let key = AttributeKey::new(AttributeKind(5 + self.prng.below(3) as u8 / 2 * 2), self.prng.below(5));
-                transaction.set_attribute(object, key, vec![1; self.prng.below(50) as usize]);
+                let length = if self.prng.chance(1, 3) { 550 + self.prng.below(51) } else { self.prng.below(50) };
+                transaction.set_attribute(object, key, vec![1; length as usize]);
             }
             3..=5 => {
                 let offset = self.offset();

@@ -130,8 +130,8 @@ impl Full<'_> {
     }
 }
 
-/// Fills what `make` makes, and empties it.
-pub fn run(harness: &mut dyn Harness) {
+/// Fills a device, of which the content has to take so many tenths, and empties it.
+pub fn run(harness: &mut dyn Harness, tenths: u64) {
     let mut it = Full { harness, contents: BTreeMap::new(), prng: Prng::new(17) };
     let available = it.harness.device().space().available;
     for round in 0..2 {
@@ -139,7 +139,7 @@ pub fn run(harness: &mut dyn Harness) {
             while it.make(length) {}
         }
         let plain: usize = it.contents.values().map(Vec::len).sum();
-        assert!(plain as u64 > available * 3 / 2, "round {round}: only {plain} bytes fitted into {available}");
+        assert!(plain as u64 > available * tenths / 10, "round {round}: only {plain} bytes fitted into {available}");
         it.verify("full");
         let fitted = it.overwrite(60);
         it.verify("overwritten");

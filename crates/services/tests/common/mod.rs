@@ -9,3 +9,4 @@ pub mod history;
 pub mod hostile;
 pub mod readers;
 pub mod spy;
+pub mod vault;

@@ -19,10 +19,10 @@ use crate::persist::mode::Mode;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
-use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectId, ObjectKind, Result};
+use onode_object::{AttributeKey, Hints, Mutation, ObjectId, ObjectKind, Result};
 
 /// What an object has whose content a service changed.
-const SERVICE: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, 0);
+const SERVICES: [AttributeKey; 2] = [AttributeKey::COMPRESSED, AttributeKey::ENCRYPTED];
 
 /// The transaction.
 pub(crate) struct Change<'a, P: Pmem> {
@@ -253,7 +253,8 @@ impl<'a, P: Pmem> Change<'a, P> {
     /// nor what a service keeps in place of content: if some of that is not there, all of a chunk
     /// is lost, and with it what was durable before.
     fn is_data(&mut self, object: ObjectId) -> Result<bool> {
-        if self.index.get(Key::attribute(object, SERVICE)).is_some() && !is_planted(Bug::ServicesFramesLate) {
+        let is_changed = SERVICES.iter().any(|one| self.index.get(Key::attribute(object, *one)).is_some());
+        if is_changed && !is_planted(Bug::ServicesFramesLate) {
             return Ok(false);
         }
         Ok(match self.changed(object)?.onode.hints.kind {

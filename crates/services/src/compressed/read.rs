@@ -5,9 +5,9 @@
 //! is all that a read takes. Damage of a frame is damage of the bytes that it holds, and of no
 //! others.
 
-use crate::chunk::{Algorithm, algorithm_of, decode};
 use crate::compressed::Compressed;
-use crate::map::{
+use crate::compressed::chunk::{Algorithm, algorithm_of, decode};
+use crate::compressed::map::{
     CHUNK_BYTES, Entry, GROUP_BYTES, GROUP_CHUNKS, Group, INLINE, add_holes, group_key, holes_key, part_of,
 };
 use crate::ranges::Ranges;
@@ -47,7 +47,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     ///
     /// # Errors
     /// `NotFound` if there is no such object; `Corrupt`.
-    pub(crate) fn group(&self, object: ObjectId, group: u64) -> Result<Known> {
+    pub(crate) fn group(&self, object: ObjectId, group: u64) -> Result<Known<Group>> {
         let shard = self.shards().of(object);
         // Another host may change it any time: then the device is asked.
         if !self.is_shared()

@@ -2,7 +2,7 @@
 //! what the frames hold.
 
 use crate::compressed::Compressed;
-use crate::map::{CHUNK_BYTES, Group};
+use crate::compressed::map::{CHUNK_BYTES, Group};
 use crate::ranges::Ranges;
 use onode_object::{ObjectDevice, ObjectId, Result};
 use std::ops::Range;

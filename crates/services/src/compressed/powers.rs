@@ -4,11 +4,11 @@
 //! Memory holds what processors work on, so an object is stored plain before it becomes memory.
 
 use crate::compressed::Compressed;
+use crate::compressed::map::{CHUNK_BYTES, Entry};
+use crate::compressed::policy::Wish;
 use crate::life::Life;
-use crate::map::{CHUNK_BYTES, Entry};
-use crate::policy::Wish;
+use crate::plan::Plan;
 use crate::ranges::Ranges;
-use crate::translate::Plan;
 use crate::turn::Turn;
 use onode_object::powers::{Content, Erase, MapObjects, Placed, Scrub, ScrubReport};
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
@@ -35,7 +35,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             let mut data = Ranges::of(0, entry.valid());
             loaded.holes.iter().for_each(|(start, end)| data.remove(start, end));
             let wish = Wish { algorithm: None, tries_first: false };
-            let mut life = Life::new(object, wish, Some(self.size(object)?));
+            let mut life = Life::new(object, CHUNK_BYTES, wish, Some(self.size(object)?));
             for (start, end) in data.iter() {
                 let data = loaded.plain[start as usize..end as usize].to_vec();
                 life.apply(Mutation::Write { object, offset: chunk * CHUNK_BYTES + start, data });

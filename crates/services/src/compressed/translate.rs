@@ -9,9 +9,10 @@ mod image;
 mod settle;
 
 use crate::compressed::Compressed;
+use crate::compressed::map::{CHUNK_BYTES, Group};
+use crate::compressed::policy::{Wish, is_worth};
 use crate::life::Life;
-use crate::policy::{Wish, is_worth};
-use crate::shards::Known;
+use crate::plan::{Plan, concerns_content, refused};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
@@ -21,18 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// No attribute ever has this key.
 const UNUSED: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX);
-
-/// A transaction for the wrapped device, and what is known once it is committed.
-#[derive(Default)]
-pub(crate) struct Plan {
-    pub(crate) mutations: Vec<Mutation>,
-    /// Objects whose compressed content changes: nobody reads them meanwhile.
-    pub(crate) alone: BTreeSet<ObjectId>,
-    /// Groups as they are then.
-    pub(crate) learned: Vec<(ObjectId, u64, Known)>,
-    /// Objects that are gone.
-    pub(crate) forgotten: Vec<ObjectId>,
-}
 
 /// What a transaction says of its objects as a whole.
 #[derive(Default)]
@@ -48,36 +37,7 @@ enum Way {
     /// As they are.
     Raw,
     /// Together.
-    Together(Box<Life>),
-}
-
-/// Whether a mutation is one of content, or of which objects there are.
-const fn concerns_content(mutation: &Mutation) -> bool {
-    match mutation {
-        Mutation::Create { .. }
-        | Mutation::Remove { .. }
-        | Mutation::Write { .. }
-        | Mutation::Truncate { .. }
-        | Mutation::Punch { .. } => true,
-        Mutation::SetAttribute { .. }
-        | Mutation::RemoveAttribute { .. }
-        | Mutation::SetHints { .. }
-        | Mutation::SetAccessTime { .. } => false,
-    }
-}
-
-/// Whether no object admits this mutation. Those are refused before sizes are reckoned with.
-fn is_refused(mutation: &Mutation) -> bool {
-    match mutation {
-        Mutation::Write { offset, data, .. } => {
-            offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES)
-        }
-        Mutation::Truncate { size, .. } => *size > Transaction::MAX_OBJECT_BYTES,
-        Mutation::SetAttribute { key, value, .. } => {
-            key.kind == AttributeKind::SERVICE || value.len() > Transaction::MAX_ATTRIBUTE_BYTES
-        }
-        _ => false,
-    }
+    Together(Box<Life<Wish>>),
 }
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
@@ -85,9 +45,13 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     ///
     /// # Errors
     /// As [`ObjectDevice::commit`].
-    pub(crate) fn change<T>(&self, transaction: Transaction, commit: impl Fn(Transaction) -> Result<T>) -> Result<T> {
-        if let Some(position) = transaction.mutations.iter().position(is_refused) {
-            return commit(refused(transaction, position));
+    pub(crate) fn change<T>(
+        &self,
+        mut transaction: Transaction,
+        commit: impl Fn(Transaction) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(refused) = refused(&mut transaction, |key| key.kind == AttributeKind::SERVICE) {
+            return commit(refused);
         }
         let concerned: BTreeSet<ObjectId> =
             transaction.mutations.iter().filter(|one| concerns_content(one)).map(Mutation::object).collect();
@@ -97,23 +61,11 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Commits a plan; who made it still waits for nobody else to change its objects.
-    pub(crate) fn carry_out<T>(&self, plan: Plan, commit: impl Fn(Transaction) -> Result<T>) -> Result<T> {
-        let Plan { mutations, alone, learned, forgotten } = plan;
-        let commit_and_learn = || {
-            let result = commit_planned(mutations, &commit);
-            let unknown = learned.iter().map(|(object, ..)| *object).filter(|_| result.is_err());
-            forgotten.iter().copied().chain(unknown).for_each(|object| self.shards().of(object).forget(object));
-            if result.is_ok() && !self.is_shared() {
-                for (object, group, known) in learned {
-                    self.shards().of(object).learn(object, group, known);
-                }
-            }
-            result
-        };
-        if alone.is_empty() { commit_and_learn() } else { self.shards().alone(alone.into_iter(), commit_and_learn) }
+    pub(crate) fn carry_out<T>(&self, plan: Plan<Group>, commit: impl Fn(Transaction) -> Result<T>) -> Result<T> {
+        plan.carry_out(self.shards(), !self.is_shared(), |mutations| commit_planned(mutations, &commit))
     }
 
-    fn translate(&self, transaction: Transaction) -> Result<Plan> {
+    fn translate(&self, transaction: Transaction) -> Result<Plan<Group>> {
         let outlook = outlook(&transaction, self.unit());
         let mut plan = Plan::default();
         let mut ways: BTreeMap<ObjectId, Way> = BTreeMap::new();
@@ -180,7 +132,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     fn way(&self, object: ObjectId, hints: &Hints, size: Option<u64>, outlook: &Outlook) -> Way {
         let wish = self.wish(hints);
         let gets_some = wish.algorithm.is_some() && outlook.worth.contains(&object);
-        if gets_some { Way::Together(Box::new(Life::new(object, wish, size))) } else { Way::Raw }
+        if gets_some { Way::Together(Box::new(Life::new(object, CHUNK_BYTES, wish, size))) } else { Way::Raw }
     }
 
     /// The way of an object that was there before.
@@ -197,7 +149,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             None => self.way(object, hints, Some(stat.size), outlook),
             Some(head) => {
                 let size = stat.size.saturating_sub(head.hidden());
-                Way::Together(Box::new(Life::new(object, self.wish(hints), Some(size))))
+                Way::Together(Box::new(Life::new(object, CHUNK_BYTES, self.wish(hints), Some(size))))
             }
         })
     }
@@ -225,18 +177,6 @@ fn outlook(transaction: &Transaction, unit: usize) -> Outlook {
         }
     }
     outlook
-}
-
-/// What the wrapped device refuses for the mutation at `position`, or for one before it.
-fn refused(mut transaction: Transaction, position: usize) -> Transaction {
-    transaction.mutations.truncate(position + 1);
-    // An attribute of this kind would be accepted there: no object has such an id.
-    transaction.mutations.push(Mutation::Remove { object: ObjectId(0) });
-    let one = &mut transaction.mutations[position];
-    if let Mutation::SetAttribute { value, .. } = one {
-        value.resize(Transaction::MAX_ATTRIBUTE_BYTES + 1, 0);
-    }
-    transaction
 }
 
 fn commit_planned<T>(mutations: Vec<Mutation>, commit: &impl Fn(Transaction) -> Result<T>) -> Result<T> {

@@ -4,8 +4,8 @@
 //! Only content of files is compressed, never what a file system keeps of its own. Nothing here is
 //! needed to read.
 
-use crate::chunk::Algorithm;
-use crate::map::CHUNK_BYTES;
+use crate::compressed::chunk::Algorithm;
+use crate::compressed::map::CHUNK_BYTES;
 use onode_object::{Compression, Hints, Lifetime, Mutation, ObjectKind, Temperature};
 
 /// How the content of one object is compressed.

@@ -5,11 +5,11 @@
 //! plain and is appended to stays plain until it is full, so that a log is not compressed anew with
 //! each line.
 
-use crate::chunk::{Algorithm, encode};
 use crate::compressed::Compressed;
+use crate::compressed::chunk::{Algorithm, encode};
+use crate::compressed::map::{CHUNK_BYTES, Entry};
+use crate::compressed::policy::{Wish, is_compressed_format};
 use crate::life::{Life, Patch};
-use crate::map::{CHUNK_BYTES, Entry};
-use crate::policy::is_compressed_format;
 use crate::ranges::Ranges;
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{ErrorKind, ObjectDevice, Result};
@@ -41,7 +41,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     /// may be compressed that was not.
     pub(super) fn outcome(
         &self,
-        life: &Life,
+        life: &Life<Wish>,
         chunk: u64,
         patch: &Patch,
         entry: Entry,
@@ -100,7 +100,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// What is left of a compressed chunk.
-    fn compressed_image(&self, life: &Life, chunk: u64, entry: Entry, gone: &Ranges) -> Result<Image> {
+    fn compressed_image(&self, life: &Life<Wish>, chunk: u64, entry: Entry, gone: &Ranges) -> Result<Image> {
         let loaded = self.load(life.object, chunk, entry)?;
         let mut data = Ranges::of(0, entry.valid());
         let mut bytes = loaded.plain;
@@ -113,7 +113,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// What is left of a plain chunk; `None` if a hole is left in it that nothing new fills.
-    fn plain_image(&self, life: &Life, chunk: u64, gone: &Ranges) -> Result<Option<Image>> {
+    fn plain_image(&self, life: &Life<Wish>, chunk: u64, gone: &Ranges) -> Result<Option<Image>> {
         let mut data = self.data_of_plain(life.object, chunk, life.size_before)?;
         gone.iter().for_each(|(start, end)| data.remove(start, end));
         let mut filled = data.clone();

@@ -7,11 +7,14 @@
 //! paid for by punches of nothing, each of which gives the transaction its 16 bytes.
 
 use crate::compressed::Compressed;
+use crate::compressed::map::{
+    CHUNK_BYTES, Entry, GROUP_CHUNKS, Group, INLINE, group_key, group_of, hole_lists, holes_key,
+};
+use crate::compressed::policy::Wish;
+use crate::compressed::translate::image::Outcome;
 use crate::life::Life;
-use crate::map::{CHUNK_BYTES, Entry, GROUP_CHUNKS, Group, INLINE, group_key, group_of, hole_lists, holes_key};
+use crate::plan::Plan;
 use crate::ranges::Ranges;
-use crate::translate::Plan;
-use crate::translate::image::Outcome;
 use onode_object::{AttributeKey, AttributeKind, Mutation, ObjectDevice, ObjectId, Result};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
@@ -59,7 +62,7 @@ impl Settling {
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
     /// Adds what the changes of an object's content are to a plan.
-    pub(crate) fn settle(&self, life: Life, plan: &mut Plan) -> Result<()> {
+    pub(crate) fn settle(&self, life: Life<Wish>, plan: &mut Plan<Group>) -> Result<()> {
         let mut it = Settling {
             object: life.object,
             groups: BTreeMap::new(),
@@ -84,7 +87,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// The group of a chunk, to be changed.
-    fn changing<'a>(&self, it: &'a mut Settling, life: &Life, chunk: u64) -> Result<&'a mut Group> {
+    fn changing<'a>(&self, it: &'a mut Settling, life: &Life<Wish>, chunk: u64) -> Result<&'a mut Group> {
         let number = chunk / GROUP_CHUNKS;
         let pair = match it.groups.entry(number) {
             btree_map::Entry::Occupied(pair) => pair.into_mut(),
@@ -98,12 +101,12 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         Ok(&mut pair.1)
     }
 
-    fn entry_before(&self, life: &Life, chunk: u64) -> Result<Entry> {
+    fn entry_before(&self, life: &Life<Wish>, chunk: u64) -> Result<Entry> {
         if life.is_new { Ok(Entry::PLAIN) } else { self.entry(life.object, chunk) }
     }
 
     /// Chunks with new bytes.
-    fn settle_patches(&self, life: &Life, it: &mut Settling) -> Result<()> {
+    fn settle_patches(&self, life: &Life<Wish>, it: &mut Settling) -> Result<()> {
         let mut is_tried = !life.wish.tries_first || self.entry_before(life, 0)?.is_compressed();
         for (&chunk, patch) in &life.patches {
             let entry = self.entry_before(life, chunk)?;
@@ -155,14 +158,14 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Nothing is left of a chunk as it was before.
-    fn forget(&self, life: &Life, it: &mut Settling, chunk: u64, before: Entry) -> Result<()> {
+    fn forget(&self, life: &Life<Wish>, it: &mut Settling, chunk: u64, before: Entry) -> Result<()> {
         self.forget_lists(it, chunk, before)?;
         self.set_inline(it, before, None)?;
         self.replace(life, it, chunk, Entry::PLAIN)
     }
 
     /// Nothing is left of a chunk but what comes.
-    fn replace(&self, life: &Life, it: &mut Settling, chunk: u64, after: Entry) -> Result<()> {
+    fn replace(&self, life: &Life<Wish>, it: &mut Settling, chunk: u64, after: Entry) -> Result<()> {
         it.replaced.insert(chunk);
         it.going.add(chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES);
         self.changing(it, life, chunk)?.set(chunk, after);
@@ -170,7 +173,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Compressed chunks without new bytes of which something goes.
-    fn settle_cleared(&self, life: &Life, it: &mut Settling) -> Result<()> {
+    fn settle_cleared(&self, life: &Life<Wish>, it: &mut Settling) -> Result<()> {
         let mut parts = BTreeSet::new();
         for (start, end) in life.cleared.iter() {
             let whole = start.div_ceil(CHUNK_BYTES)..end / CHUNK_BYTES;
@@ -213,7 +216,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// A chunk without new bytes of which a part goes.
-    fn settle_part(&self, life: &Life, it: &mut Settling, chunk: u64) -> Result<()> {
+    fn settle_part(&self, life: &Life<Wish>, it: &mut Settling, chunk: u64) -> Result<()> {
         let entry = self.entry_before(life, chunk)?;
         if !entry.is_compressed() {
             return Ok(());
@@ -243,7 +246,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Puts everything in order.
-    fn emit(&self, life: &Life, mut it: Settling, hidden_before: u64, plan: &mut Plan) -> Result<()> {
+    fn emit(&self, life: &Life<Wish>, mut it: Settling, hidden_before: u64, plan: &mut Plan<Group>) -> Result<()> {
         let (object, first) = (life.object, plan.mutations.len());
         let size_before = if life.is_new { 0 } else { life.size_before + hidden_before };
         let mut size = size_before;
@@ -284,7 +287,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
     /// How large the wrapped object has to be: as large as the object, but the last chunk's frame
     /// must not be cut.
-    fn stored_size(&self, life: &Life, it: &mut Settling, size_before: u64) -> Result<u64> {
+    fn stored_size(&self, life: &Life<Wish>, it: &mut Settling, size_before: u64) -> Result<u64> {
         let last = life.size / CHUNK_BYTES;
         if life.is_new || life.size.is_multiple_of(CHUNK_BYTES) || it.replaced.contains(&last) {
             return Ok(life.size);
@@ -297,7 +300,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
     /// The attributes of the groups that change: what sets some, what removes others, and by how
     /// much they grow.
-    fn emit_groups(&self, life: &Life, it: &mut Settling, hidden: u64, plan: &mut Plan) -> Result<Groups> {
+    fn emit_groups(&self, life: &Life<Wish>, it: &mut Settling, hidden: u64, plan: &mut Plan<Group>) -> Result<Groups> {
         self.changing(it, life, 0)?.set_hidden(hidden);
         let is_any = it.groups.values().any(|(_, group)| !group.is_empty()) || self.has_other_groups(life, it)?;
         let (object, mut set, mut removed, mut growth) = (life.object, Vec::new(), Vec::new(), 0);
@@ -321,7 +324,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// Whether an object has groups beside those that were looked at.
-    fn has_other_groups(&self, life: &Life, it: &Settling) -> Result<bool> {
+    fn has_other_groups(&self, life: &Life<Wish>, it: &Settling) -> Result<bool> {
         let mut from = Some(group_key(0)).filter(|_| !life.is_new);
         while let Some(start) = from {
             let some = self.inner().attributes(life.object, start, FETCHED)?;

@@ -1,0 +1,306 @@
+//! The device that encrypts: what the host asks goes through here.
+//!
+//! It keeps true that everything reads as on the wrapped device without it, and that the wrapped
+//! device holds no byte of what the host gave it: content, attributes (names, inodes) and exact
+//! sizes are sealed. How many objects there are, which attributes they have, how large they are in
+//! blocks and their hints can be seen.
+
+mod attributes;
+mod cipher;
+mod header;
+mod keys;
+mod map;
+mod powers;
+mod read;
+mod settle;
+mod slot;
+mod translate;
+
+pub use header::{Header, SLOTS_MAX};
+pub use keys::{MasterKey, Session};
+pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind};
+
+use crate::encrypted::cipher::OVERHEAD_BYTES;
+use crate::encrypted::keys::{Keys, next_epoch};
+use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, Part, UNIT_BYTES, is_ours};
+use crate::shards::Shards;
+use crate::turn::Turn;
+use onode_base::planted::{Bug, is_planted};
+use onode_base::sync::Mutex;
+use onode_object::powers::{Attach, Erase, Inspect, Place, Scrub, Share};
+use onode_object::{
+    AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
+    ObjectStat, Result, Space, SyncScope, Transaction,
+};
+use std::sync::Arc;
+
+/// By how much transactions are smaller than the wrapped device would like them.
+const SPREAD: usize = 2;
+/// One part in so many of what is available is for what tells how to open the rest.
+const MAPS: u64 = 64;
+
+/// An object device that keeps all that it is given encrypted on another one.
+pub struct Encrypted<D: ?Sized> {
+    inner: Arc<D>,
+    keys: Keys,
+    shards: Shards<Part>,
+    is_shared: bool,
+    /// What the object of the volume says, for when it is made, or made anew.
+    header: Mutex<Header>,
+}
+
+impl<D: ObjectDevice + ?Sized> Encrypted<D> {
+    /// The device for a volume that is to be made on it, whose object says then what the header
+    /// does.
+    ///
+    /// # Errors
+    /// `KeyNeeded` if the header has another master key.
+    pub fn create(inner: Arc<D>, mut header: Header, master: &MasterKey, session: Session) -> Result<Self> {
+        header.verify(master)?;
+        let epoch = next_epoch(header.epoch())?;
+        header.begin(epoch);
+        Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
+    }
+
+    /// The device of an encrypted volume. Unless it accepts no changes, the number of this mount is
+    /// on the medium before anything is sealed.
+    ///
+    /// # Errors
+    /// `KeyNeeded` if this is not its master key; those of the device.
+    pub fn open(inner: Arc<D>, mut header: Header, master: &MasterKey, session: Session) -> Result<Self> {
+        header.verify(master)?;
+        if inner.info().read_only.is_some() {
+            return Ok(Self::new(inner, header, master, session));
+        }
+        let epoch = {
+            let _turn = Turn::take(inner.as_ref());
+            let epoch = next_epoch(header.stored_epoch(inner.as_ref())?)?;
+            let mut transaction = Transaction::new();
+            transaction.mutations.push(header.begin(epoch));
+            if !is_planted(Bug::EncryptedEpochLate) {
+                inner.commit(transaction, Durability::Durable)?;
+            }
+            epoch
+        };
+        Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
+    }
+
+    fn new(inner: Arc<D>, header: Header, master: &MasterKey, session: Session) -> Self {
+        let is_shared = inner.share().is_some();
+        Self { inner, keys: Keys::new(master, session), shards: Shards::new(), is_shared, header: Mutex::new(header) }
+    }
+
+    /// The wrapped device.
+    #[must_use]
+    pub const fn inner(&self) -> &Arc<D> {
+        &self.inner
+    }
+
+    /// What the volume says of its encryption.
+    #[must_use]
+    pub fn header(&self) -> Header {
+        self.header.lock().clone()
+    }
+
+    const fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    const fn shards(&self) -> &Shards<Part> {
+        &self.shards
+    }
+
+    const fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// What an object says that is just made.
+    fn header_of(&self, made: ObjectId) -> Vec<Mutation> {
+        let header = self.header.lock();
+        if header.volume() == made { header.mutations() } else { Vec::new() }
+    }
+
+    /// Looks at an object while nobody changes what is stored of it.
+    fn look<T>(&self, object: ObjectId, look: impl FnOnce() -> T) -> T {
+        let _turn = Turn::take(self.inner.as_ref());
+        let shard = self.shards.of(object);
+        let _content = (!is_planted(Bug::EncryptedReadBeside)).then(|| shard.content.read());
+        look()
+    }
+}
+
+impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
+    /// A few bytes change a whole block, so that a transaction of the wrapped device carries more
+    /// than the host's.
+    fn info(&self) -> DeviceInfo {
+        let info = self.inner.info();
+        let transaction_bytes = (info.transaction_bytes / SPREAD).max(BLOCK_BYTES as usize);
+        DeviceInfo { transaction_bytes, summary: format!("{}, encrypted", info.summary), ..info }
+    }
+
+    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
+        self.inner.reserve_ids(count)
+    }
+
+    fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.change(transaction, |transaction| {
+            if is_planted(Bug::EncryptedMapInTwo) {
+                commit_in_two(transaction, |transaction| self.inner.commit(transaction, durability))
+            } else {
+                self.inner.commit(transaction, durability)
+            }
+        })
+    }
+
+    fn sync(&self, scope: SyncScope) -> Result<()> {
+        self.inner.sync(scope)
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.look(object, || self.read_content(object, offset, buffer))
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        if is_ours(key) {
+            return self.inner.stat(object).map(|_| None);
+        }
+        self.open_attribute(object, key)
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        let from = if is_ours(from) { BEHIND } else { from };
+        let found = self.inner.attributes(object, from, limit)?;
+        let is_last = found.is_empty();
+        let opened = self.open_attributes(object, found)?;
+        // None means that there are no more: it must not be said of hidden ones.
+        if !opened.is_empty() || is_last {
+            return Ok(opened);
+        }
+        self.open_attributes(object, self.inner.attributes(object, BEHIND, limit)?)
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
+        self.look(object, || {
+            let head = self.head(object)?;
+            let stat = self.inner.stat(object)?;
+            Ok(ObjectStat { size: head.map_or(0, |head| head.size), ..stat })
+        })
+    }
+
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        self.inner.list(from, limit)
+    }
+
+    /// Blocks that hold data, whole ones: what of a block is a hole, the wrapped device cannot see.
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        self.look(object, || {
+            let Some(head) = self.head(object)? else { return Ok(Vec::new()) };
+            let mut all = Vec::new();
+            let inline = if head.first.is_inline() { u64::from(head.first.valid) } else { 0 };
+            if offset < inline && limit > 0 {
+                all.push((offset, inline - offset));
+            }
+            let from = offset.max(inline) / BLOCK_BYTES * BLOCK_BYTES;
+            for (start, length) in self.inner.extents(object, from, limit)? {
+                let end = (start + length).next_multiple_of(BLOCK_BYTES).min(head.size);
+                let start = (start / BLOCK_BYTES * BLOCK_BYTES).max(offset);
+                let is_full = all.len() >= limit;
+                match all.last_mut() {
+                    _ if start >= end => {}
+                    Some((last, length)) if *last + *length >= start => *length = (*length).max(end - *last),
+                    _ if is_full => {}
+                    _ => all.push((start, end - start)),
+                }
+            }
+            Ok(all)
+        })
+    }
+
+    fn space(&self) -> Space {
+        let space = self.inner.space();
+        Space { available: space.available - space.available / MAPS, ..space }
+    }
+
+    /// Whole blocks are stored, and entries for them.
+    fn space_for(&self, demand: &Demand) -> u64 {
+        const GROUP_BYTES: u64 = Transaction::MAX_ATTRIBUTE_BYTES as u64;
+        const HEAD_BYTES: u64 = 128;
+        let is_small = demand.object_bytes <= BLOCK_BYTES;
+        let has_content = demand.ranges > 0 && demand.bytes > 0;
+        let bytes = match (has_content, is_small) {
+            (false, _) => demand.bytes,
+            (true, true) => demand.object_bytes.next_multiple_of(UNIT_BYTES),
+            (true, false) => demand.blocks * BLOCK_BYTES,
+        };
+        let groups = match (has_content, is_small) {
+            (true, false) => demand.ranges * 2 + demand.blocks / GROUP_BLOCKS,
+            (true, true) | (false, _) => 0,
+        };
+        let heads = u64::from(has_content || demand.object_bytes > 0);
+        // Each attribute of the host is longer, and a long one has a second part.
+        let entries = demand.entries + demand.entry_bytes / (GROUP_BYTES - OVERHEAD_BYTES as u64);
+        self.inner.space_for(&Demand {
+            entries: entries + groups + heads,
+            entry_bytes: demand.entry_bytes
+                + demand.entries * OVERHEAD_BYTES as u64
+                + groups * GROUP_BYTES
+                + heads * HEAD_BYTES,
+            bytes,
+            object_bytes: demand.object_bytes.next_multiple_of(if is_small { UNIT_BYTES } else { BLOCK_BYTES }),
+            ..*demand
+        })
+    }
+
+    fn promisable(&self) -> u64 {
+        let promisable = self.inner.promisable();
+        promisable - promisable / MAPS
+    }
+
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        self.inner.maintain(budget)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+
+    fn compression(&self) -> Option<Compression> {
+        self.inner.compression()
+    }
+
+    fn share(&self) -> Option<&dyn Share> {
+        self.inner.share()
+    }
+
+    fn place(&self) -> Option<&dyn Place> {
+        self.inner.place()
+    }
+
+    fn attachment(&self) -> Option<&dyn Attach> {
+        self.inner.attachment()
+    }
+
+    fn scrub(&self) -> Option<&dyn Scrub> {
+        self.inner.scrub().map(|_| self as &dyn Scrub)
+    }
+
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        self.inner.inspect()
+    }
+
+    fn erase(&self) -> Option<&dyn Erase> {
+        self.inner.erase().map(|_| self as &dyn Erase)
+    }
+}
+
+/// Bug: the maps are committed after what they tell of.
+fn commit_in_two(transaction: Transaction, commit: impl Fn(Transaction) -> Result<()>) -> Result<()> {
+    let is_map = |one: &Mutation| matches!(one, Mutation::SetAttribute { key, .. } if is_ours(*key));
+    let (map, rest): (Vec<_>, Vec<_>) = transaction.mutations.into_iter().partition(is_map);
+    commit(Transaction { mutations: rest })?;
+    if map.is_empty() { Ok(()) } else { commit(Transaction { mutations: map }) }
+}

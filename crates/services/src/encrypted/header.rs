@@ -1,0 +1,214 @@
+//! What the volume itself says of its encryption, in attributes of the one object that every volume
+//! has: that it is encrypted and how, the epoch of the last mount, and the key slots.
+//!
+//! None of it is secret. A slot is added or removed by one transaction, so that at every cut of
+//! power the one that opened the volume before does so after it, or the new one does.
+
+use crate::encrypted::keys::{MasterKey, derive};
+use crate::encrypted::map::{is_ours, volume_key};
+use crate::encrypted::slot::{KeySlot, Secret};
+use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
+
+/// How this version encrypts: AES-256-GCM-SIV.
+const VERSION: [u8; 2] = [1, 1];
+const CHECK_BYTES: usize = 16;
+const DESCRIPTOR: AttributeKey = volume_key(0);
+const EPOCH: AttributeKey = volume_key(1);
+/// Slots have their numbers from here on.
+const SLOTS: u64 = 16;
+/// The most slots of a volume.
+pub const SLOTS_MAX: usize = 32;
+
+/// What a volume says of its encryption.
+#[derive(Clone, Debug)]
+pub struct Header {
+    volume: ObjectId,
+    check: [u8; CHECK_BYTES],
+    epoch: u64,
+    slots: Vec<KeySlot>,
+    /// Numbers of slots that this version cannot read.
+    unknown: Vec<u32>,
+}
+
+impl Header {
+    /// Of a volume that is to be made, with a first slot. Its object `volume` is made later.
+    #[must_use]
+    pub fn new(volume: ObjectId, master: &MasterKey, first: KeySlot) -> Self {
+        Self { volume, check: check(master), epoch: 0, slots: vec![first], unknown: Vec::new() }
+    }
+
+    /// Of the volume on a device; `None` if it is not encrypted, or if there is none.
+    ///
+    /// # Errors
+    /// `NotSupported` if a newer version encrypted it; `Corrupt`; those of the device.
+    pub fn load<D: ObjectDevice + ?Sized>(device: &D, volume: ObjectId) -> Result<Option<Self>> {
+        let descriptor = match device.attribute(volume, DESCRIPTOR) {
+            Ok(Some(value)) => value,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, volume, format!("the key slots are damaged: {what}"));
+        if !descriptor.starts_with(&VERSION) {
+            let why = "it is encrypted in a way that only a newer version knows";
+            return Err(Error::of(ErrorKind::NotSupported, volume, why));
+        }
+        let check = descriptor[VERSION.len()..].try_into().map_err(|_| corrupt("what checks a key is cut"))?;
+        let mut header = Self { volume, check, epoch: 0, slots: Vec::new(), unknown: Vec::new() };
+        let mut epoch = None;
+        let mut from = Some(EPOCH);
+        while let Some(start) = from {
+            let some = device.attributes(volume, start, SLOTS_MAX)?;
+            from = some.last().and_then(|(key, _)| key.next());
+            for (key, value) in some {
+                let number = key.index.wrapping_sub(volume_key(0).index);
+                if !is_ours(key) {
+                    from = None;
+                } else if key == EPOCH {
+                    epoch = value.as_slice().try_into().ok().map(u64::from_le_bytes);
+                } else if let Some(id) = number.checked_sub(SLOTS).and_then(|id| u32::try_from(id).ok()) {
+                    match KeySlot::parse(id, &value) {
+                        Ok(slot) => header.slots.push(slot),
+                        Err(_) => header.unknown.push(id),
+                    }
+                }
+            }
+        }
+        header.epoch = epoch.ok_or_else(|| corrupt("the number of mounts is lost"))?;
+        Ok(Some(header))
+    }
+
+    /// The slots that this version can read, in order of their numbers.
+    #[must_use]
+    pub fn slots(&self) -> &[KeySlot] {
+        &self.slots
+    }
+
+    /// Numbers of slots that this version cannot read: damaged ones, and those of newer versions.
+    #[must_use]
+    pub fn unknown(&self) -> &[u32] {
+        &self.unknown
+    }
+
+    /// How often the volume was opened for writing.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The master key, and the number of the slot that a secret opened.
+    ///
+    /// # Errors
+    /// `KeyNeeded` if the secret opens none; `Invalid` if a slot asks for a cost that is not
+    /// possible, and no other opens.
+    pub fn unlock(&self, secret: &Secret) -> Result<(MasterKey, u32)> {
+        let mut refused = None;
+        for slot in &self.slots {
+            match slot.open(secret) {
+                Ok(Some(master)) if check(&master) == self.check => return Ok((master, slot.id())),
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
+            }
+        }
+        let fitting = self.slots.iter().filter(|slot| slot.kind() == secret.kind()).count();
+        let why = match fitting {
+            0 => format!("no key slot of the volume is opened by a {}", secret.kind().name()),
+            _ => format!("this {} opens no key slot of the volume", secret.kind().name()),
+        };
+        Err(refused.unwrap_or_else(|| Error::of(ErrorKind::KeyNeeded, self.volume, why)))
+    }
+
+    /// Refuses a key that is not the master key of this volume.
+    pub(super) fn verify(&self, master: &MasterKey) -> Result<()> {
+        if check(master) == self.check {
+            return Ok(());
+        }
+        Err(Error::of(ErrorKind::KeyNeeded, self.volume, "this is not the master key of the volume"))
+    }
+
+    /// A number that no slot has.
+    ///
+    /// # Errors
+    /// `NoSpace` if there are [`SLOTS_MAX`] slots.
+    pub fn free_id(&self) -> Result<u32> {
+        if self.slots.len() + self.unknown.len() >= SLOTS_MAX {
+            let why = format!("a volume has at most {SLOTS_MAX} key slots: remove one first");
+            return Err(Error::of(ErrorKind::NoSpace, self.volume, why));
+        }
+        let ids = self.slots.iter().map(KeySlot::id).chain(self.unknown.iter().copied());
+        Ok(ids.max().map_or(0, |last| last.saturating_add(1)))
+    }
+
+    /// Puts a slot on the device of the volume, and takes others off it, durably and at once.
+    ///
+    /// # Errors
+    /// `NotFound` if one that is to go is not there; `Invalid` if no slot would be left that
+    /// somebody can open; those of the device, which then has the slots of before.
+    pub fn change<D: ObjectDevice + ?Sized>(
+        &mut self,
+        device: &D,
+        added: Option<KeySlot>,
+        removed: &[u32],
+    ) -> Result<()> {
+        let known = |id: &u32| self.unknown.contains(id) || self.slots.iter().any(|slot| slot.id() == *id);
+        if let Some(id) = removed.iter().find(|id| !known(id)) {
+            return Err(Error::of(ErrorKind::NotFound, self.volume, format!("there is no key slot {id}")));
+        }
+        let mut after = self.clone();
+        after.slots.retain(|slot| !removed.contains(&slot.id()));
+        after.unknown.retain(|id| !removed.contains(id));
+        after.slots.extend(added.clone());
+        if after.slots.is_empty() {
+            let why = "nobody could open the volume without its last key slot: add another one first";
+            return Err(Error::of(ErrorKind::Invalid, self.volume, why));
+        }
+        let mut transaction = Transaction::new();
+        for id in removed {
+            transaction.remove_attribute(self.volume, slot_key(*id));
+        }
+        if let Some(slot) = &added {
+            transaction.set_attribute(self.volume, slot_key(slot.id()), slot.value());
+        }
+        device.commit(transaction, Durability::Durable)?;
+        *self = after;
+        Ok(())
+    }
+
+    pub(super) const fn volume(&self) -> ObjectId {
+        self.volume
+    }
+
+    /// The epoch that is stored now.
+    pub(super) fn stored_epoch<D: ObjectDevice + ?Sized>(&self, device: &D) -> Result<u64> {
+        let stored = device.attribute(self.volume, EPOCH)?.unwrap_or_default();
+        let stored = stored.as_slice().try_into().ok().map(u64::from_le_bytes);
+        stored.ok_or_else(|| Error::of(ErrorKind::Corrupt, self.volume, "the number of mounts is lost"))
+    }
+
+    /// Begins an epoch; returns what stores it.
+    pub(super) fn begin(&mut self, epoch: u64) -> Mutation {
+        self.epoch = epoch;
+        self.set(EPOCH, epoch.to_le_bytes().to_vec())
+    }
+
+    /// All that the object of the volume says, for when it is made.
+    pub(super) fn mutations(&self) -> Vec<Mutation> {
+        let descriptor = [&VERSION[..], &self.check].concat();
+        let mut all = vec![self.set(DESCRIPTOR, descriptor), self.set(EPOCH, self.epoch.to_le_bytes().to_vec())];
+        all.extend(self.slots.iter().map(|slot| self.set(slot_key(slot.id()), slot.value())));
+        all
+    }
+
+    const fn set(&self, key: AttributeKey, value: Vec<u8>) -> Mutation {
+        Mutation::SetAttribute { object: self.volume, key, value }
+    }
+}
+
+const fn slot_key(id: u32) -> AttributeKey {
+    volume_key(SLOTS + id as u64)
+}
+
+/// What tells the master key of a volume from others, and says nothing of it.
+fn check(master: &MasterKey) -> [u8; CHECK_BYTES] {
+    derive(master.bytes(), b"onode 1 check")[..CHECK_BYTES].try_into().unwrap_or_default()
+}

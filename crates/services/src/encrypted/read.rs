@@ -1,0 +1,244 @@
+//! Reading: what is known of an object, and its content block by block.
+//!
+//! A block of which nothing was ever written, or that was taken away, is a hole of the wrapped
+//! object and reads as zeros there. What is sealed is never all zeros, so a hole needs no entry to
+//! be told from a sealed block.
+
+use crate::encrypted::Encrypted;
+use crate::encrypted::cipher::{Context, What};
+use crate::encrypted::map::{
+    BLOCK_BYTES, DataKey, Entry, GROUP_BLOCKS, Group, HEAD, HEAD_PART, Head, INLINE_KEY, Part, UNIT_BYTES, group_key,
+    holes_key,
+};
+use crate::ranges::Ranges;
+use crate::shards::Known;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::{AttributeKey, Error, ErrorKind, ObjectDevice, ObjectId, Result};
+use std::sync::Arc;
+
+const BLOCK: usize = BLOCK_BYTES as usize;
+
+impl<D: ObjectDevice + ?Sized> Encrypted<D> {
+    /// A part of what is known of an object: what is remembered, or what `parse` makes of its
+    /// attribute.
+    fn part(
+        &self,
+        object: ObjectId,
+        (number, key): (u64, AttributeKey),
+        parse: impl FnOnce(&[u8]) -> std::result::Result<Part, &'static str>,
+    ) -> Result<Known<Part>> {
+        let shard = self.shards().of(object);
+        // Another host may change it any time: then the device is asked.
+        if !self.is_shared()
+            && let Some(known) = shard.known(object, number)
+        {
+            return Ok(known);
+        }
+        let known = match self.inner().attribute(object, key)? {
+            Some(value) => Some(Arc::new(parse(&value).map_err(|why| self.lost_part(object, number, why))?)),
+            None => None,
+        };
+        if !self.is_shared() {
+            shard.learn(object, number, known.clone());
+        }
+        Ok(known)
+    }
+
+    /// Damage of a part: of all of an object, or of the blocks of a group.
+    fn lost_part(&self, object: ObjectId, number: u64, why: &str) -> Error {
+        const GROUP_BYTES: u64 = GROUP_BLOCKS * BLOCK_BYTES;
+        let size = self.inner().stat(object).map_or(u64::MAX, |stat| stat.size);
+        let range = match number {
+            HEAD_PART => 0..size,
+            group => group * GROUP_BYTES..((group + 1) * GROUP_BYTES).min(size.max(group * GROUP_BYTES)),
+        };
+        Error::corrupt(object, range, why)
+    }
+
+    /// What is known of an object as a whole; `None` if it has no content.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such object; `Corrupt`.
+    pub(super) fn head(&self, object: ObjectId) -> Result<Option<Head>> {
+        let parse = |value: &[u8]| Head::parse(object, value, self.keys()).map(Part::Head);
+        let known = self.part(object, (HEAD_PART, HEAD), parse)?;
+        Ok(known.and_then(|part| match &*part {
+            Part::Head(head) => Some(head.clone()),
+            Part::Group(_) => None,
+        }))
+    }
+
+    /// A group of an object, if it has that.
+    ///
+    /// # Errors
+    /// As [`head`](Self::head).
+    pub(super) fn group(&self, object: ObjectId, group: u64, key: &DataKey) -> Result<Option<Group>> {
+        let parse = |value: &[u8]| Group::parse(object, group, value, key).map(Part::Group);
+        let known = self.part(object, (group, group_key(group)), parse)?;
+        Ok(known.and_then(|part| match &*part {
+            Part::Group(group) => Some(group.clone()),
+            Part::Head(_) => None,
+        }))
+    }
+
+    /// Reads from `offset`; nobody changes the object meanwhile.
+    pub(super) fn read_content(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let Some(head) = self.head(object)? else { return Ok(0) };
+        let count = head.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let done = self.read_blocks(object, &head, offset, (count, buffer));
+        if done.is_err() {
+            // What was not verified, or is still sealed, is nobody's to see.
+            buffer[..count].fill(0);
+        }
+        done.map(|()| count)
+    }
+
+    /// Fills the first `count` bytes of the buffer, which the object has.
+    fn read_blocks(
+        &self,
+        object: ObjectId,
+        head: &Head,
+        offset: u64,
+        (count, buffer): (usize, &mut [u8]),
+    ) -> Result<()> {
+        let mut done = 0;
+        let mut scratch = Vec::new();
+        while done < count {
+            let at = offset + done as u64;
+            let inside = (at % BLOCK_BYTES) as usize;
+            // Whole blocks are opened where they go to.
+            let whole = (count - done) / BLOCK * BLOCK;
+            if inside == 0 && whole > 0 {
+                self.load(object, head, at / BLOCK_BYTES, &mut buffer[done..done + whole])?;
+                done += whole;
+            } else {
+                scratch.resize(BLOCK, 0);
+                self.load(object, head, at / BLOCK_BYTES, &mut scratch)?;
+                let taken = (BLOCK - inside).min(count - done);
+                buffer[done..done + taken].copy_from_slice(&scratch[inside..inside + taken]);
+                done += taken;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks from `first` on.
+    pub(super) fn load(&self, object: ObjectId, head: &Head, first: u64, blocks: &mut [u8]) -> Result<()> {
+        let start = first * BLOCK_BYTES;
+        let count = self.inner().read(object, start, blocks).map_err(|error| as_seen(error, head.size))?;
+        blocks[count..].fill(0);
+        let mut group: Option<(u64, Option<Group>)> = None;
+        for (number, bytes) in (first..).zip(blocks.chunks_exact_mut(BLOCK)) {
+            let entry = if number == 0 {
+                head.first
+            } else {
+                let wanted = number / GROUP_BLOCKS;
+                if group.as_ref().is_none_or(|(known, _)| *known != wanted) {
+                    group = Some((wanted, self.group(object, wanted, &head.key)?));
+                }
+                group.as_ref().and_then(|(_, group)| group.as_ref()).map_or(Entry::default(), |one| one.entry(number))
+            };
+            self.open_block(object, head, (number, entry), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// What a block holds, in place of what is stored of it. What does not count is zeros.
+    fn open_block(&self, object: ObjectId, head: &Head, (number, entry): (u64, Entry), bytes: &mut [u8]) -> Result<()> {
+        let lost = |why: &str| {
+            let start = number * BLOCK_BYTES;
+            let end = (start + BLOCK_BYTES).min(head.size.max(start));
+            Error::corrupt(object, start..end, why)
+        };
+        if entry.is_inline() {
+            let value = self.inner().attribute(object, INLINE_KEY)?.unwrap_or_default();
+            let plain = head.key.cipher.open_value(&Context::new(What::Inline, object, number), &value);
+            let plain = plain.filter(|plain| (usize::from(entry.valid)..=BLOCK).contains(&plain.len()));
+            let plain = plain.ok_or_else(|| lost("the bytes of the small object are not what was sealed"))?;
+            bytes.fill(0);
+            bytes[..plain.len()].copy_from_slice(&plain);
+        } else {
+            let stored = entry.stored_bytes(number) as usize;
+            let is_hole = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+            if is_hole(&bytes[..(UNIT_BYTES as usize).min(stored)]) && is_hole(&bytes[..stored]) {
+                return if entry.is_absent() && !is_hole(bytes) {
+                    Err(lost("what is stored there was never sealed"))
+                } else {
+                    bytes.fill(0);
+                    Ok(())
+                };
+            }
+            let context = Context::new(What::Block, object, number);
+            let is_sealed = head.key.cipher.open(&entry.nonce, &context, &mut bytes[..stored], &entry.tag);
+            if !is_sealed && !is_planted(Bug::EncryptedTagIgnored) {
+                return Err(lost("what is stored there is not what was sealed"));
+            }
+        }
+        let valid = if is_planted(Bug::EncryptedCutForgotten) { BLOCK } else { usize::from(entry.valid) };
+        bytes[valid..].fill(0);
+        if entry.has_holes() {
+            let holes = self.holes(object, head, number)?;
+            holes.iter().for_each(|(start, end)| bytes[start as usize..end as usize].fill(0));
+        }
+        Ok(())
+    }
+
+    /// Which bytes of a block are holes, if its entry says that some are.
+    pub(super) fn holes(&self, object: ObjectId, head: &Head, block: u64) -> Result<Ranges> {
+        let value = self.inner().attribute(object, holes_key(block))?.unwrap_or_default();
+        let bits = head.key.cipher.open_value(&Context::new(What::Holes, object, block), &value);
+        bits.as_deref().and_then(of_bits).ok_or_else(|| {
+            let start = block * BLOCK_BYTES;
+            let range = start..(start + BLOCK_BYTES).min(head.size.max(start));
+            Error::corrupt(object, range, "which bytes of the block are holes is not what was sealed")
+        })
+    }
+}
+
+/// Damage of the wrapped object as damage of one of this size: a block is lost as a whole.
+pub(super) fn as_seen(error: Error, size: u64) -> Error {
+    let Some(range) = error.range.clone().filter(|_| error.kind == ErrorKind::Corrupt) else { return error };
+    let start = range.start / BLOCK_BYTES * BLOCK_BYTES;
+    let end = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES).min(size);
+    error.in_bytes(start..end.max(start))
+}
+
+/// Holes as a bit for each byte of a block.
+pub(super) fn to_bits(holes: &Ranges) -> Vec<u8> {
+    let mut bits = vec![0; BLOCK / 8];
+    for byte in holes.iter().flat_map(|(start, end)| start as usize..end as usize) {
+        bits[byte / 8] |= 1 << (byte % 8);
+    }
+    bits
+}
+
+fn of_bits(bits: &[u8]) -> Option<Ranges> {
+    let mut holes = Ranges::default();
+    if bits.len() != BLOCK / 8 {
+        return None;
+    }
+    for byte in (0..BLOCK).filter(|byte| bits[byte / 8] & (1 << (byte % 8)) != 0) {
+        holes.add(byte as u64, byte as u64 + 1);
+    }
+    Some(holes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_say_which_bytes_are_holes() {
+        let mut holes = Ranges::of(3, 17);
+        holes.add(4000, 4096);
+        assert_eq!(of_bits(&to_bits(&holes)), Some(holes));
+        assert_eq!(of_bits(&[0; 511]), None);
+    }
+
+    #[test]
+    fn damage_is_that_of_whole_blocks() {
+        let error = |range| as_seen(Error::corrupt(ObjectId(1), range, ""), 10_000).range;
+        assert_eq!(error(5000..5001), Some(4096..8192));
+        assert_eq!(error(0..9000), Some(0..10_000));
+    }
+}

@@ -1,0 +1,339 @@
+//! The mutations that one object's changes of content are to the wrapped device: what goes, what
+//! comes, and the attributes that tell how to open it.
+//!
+//! A block of which only a part goes stays as it is sealed: its entry says how many bytes of it
+//! count, or an attribute says which are holes, so cutting an object never needs space (N7). An
+//! attribute that grows for it is paid for by punches of nothing, each of which gives the
+//! transaction its 16 bytes.
+
+use crate::encrypted::Encrypted;
+use crate::encrypted::attributes::CUT_BYTES;
+use crate::encrypted::cipher::{Context, What};
+use crate::encrypted::map::{
+    BLOCK_BYTES, DataKey, Entry, GROUP_BLOCKS, Group, HEAD, HEAD_PART, Head, INLINE_KEY, Part, group_key, holes_key,
+};
+use crate::encrypted::read::to_bits;
+use crate::life::{Life, Patch};
+use crate::plan::Plan;
+use crate::ranges::Ranges;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::REPLACED_BYTES_MAX;
+use onode_object::{AttributeKey, Mutation, ObjectDevice, Result};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::sync::Arc;
+
+const BLOCK: usize = BLOCK_BYTES as usize;
+/// Writes are joined up to so many bytes.
+const JOINED_BYTES: usize = 1 << 20;
+
+/// The changes of one object as they come together.
+struct Settling<'a> {
+    life: &'a Life<()>,
+    head_before: Option<Head>,
+    head: Head,
+    /// Groups that were looked at: as they were, if they were there, and as they will be.
+    groups: BTreeMap<u64, (Option<Group>, Group)>,
+    /// What goes of what the wrapped object has.
+    going: Ranges,
+    /// What comes.
+    coming: Vec<(u64, Vec<u8>)>,
+    /// How large the wrapped object may be before something comes.
+    trimmed: Option<u64>,
+    /// Attributes that say what of a block is a hole, and the one that holds a small object.
+    others: Vec<Mutation>,
+    /// Bytes that attributes grow by.
+    growth: i64,
+}
+
+impl Settling<'_> {
+    /// Sets an attribute, which had `before` bytes if it was there, or removes it.
+    fn set(&mut self, key: AttributeKey, before: Option<usize>, after: Option<Vec<u8>>) {
+        let object = self.life.object;
+        self.growth += after.as_ref().map_or(0, |value| cost(value.len())) - before.map_or(0, cost);
+        match after {
+            Some(value) => self.others.push(Mutation::SetAttribute { object, key, value }),
+            None if before.is_some() => self.others.push(Mutation::RemoveAttribute { object, key }),
+            None => {}
+        }
+    }
+
+    const fn key(&self) -> &Arc<DataKey> {
+        &self.head.key
+    }
+}
+
+/// What an attribute of so many bytes takes.
+const fn cost(bytes: usize) -> i64 {
+    (CUT_BYTES + bytes) as i64
+}
+
+impl<D: ObjectDevice + ?Sized> Encrypted<D> {
+    /// Adds what the changes of an object's content are to a plan. On a full device they may be
+    /// such that it has to take, if `is_frugal`.
+    pub(super) fn settle(&self, life: &Life<()>, is_frugal: bool, plan: &mut Plan<Part>) -> Result<()> {
+        let object = life.object;
+        let head_before = if life.is_new { None } else { self.head(object)? };
+        let is_changed = !life.patches.is_empty() || !life.cleared.is_empty() || life.size != life.size_before;
+        if !is_changed || (head_before.is_none() && life.patches.is_empty() && life.size == 0) {
+            let cuts = if is_frugal { life.cuts } else { 0 };
+            plan.mutations.extend((0..cuts).map(|_| Mutation::Punch { object, offset: 0, length: 0 }));
+            return Ok(());
+        }
+        let mut head = match &head_before {
+            Some(head) => head.clone(),
+            None => Head { size: 0, key: Arc::new(DataKey::new(self.keys().data_key()?)), first: Entry::default() },
+        };
+        head.size = life.size;
+        let mut it = Settling {
+            life,
+            head_before,
+            head,
+            groups: BTreeMap::new(),
+            going: Ranges::default(),
+            coming: Vec::new(),
+            trimmed: None,
+            others: Vec::new(),
+            growth: 0,
+        };
+        self.settle_cleared(&mut it)?;
+        for (&block, patch) in &life.patches {
+            self.settle_patch(&mut it, block, patch)?;
+        }
+        self.emit(it, is_frugal, plan)
+    }
+
+    /// The group of a block, to be changed.
+    fn changing<'a>(&self, it: &'a mut Settling<'_>, block: u64) -> Result<&'a mut Group> {
+        let number = block / GROUP_BLOCKS;
+        let (object, is_new, key) = (it.life.object, it.head_before.is_none(), Arc::clone(it.key()));
+        let pair = match it.groups.entry(number) {
+            btree_map::Entry::Occupied(pair) => pair.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                let before = if is_new { None } else { self.group(object, number, &key)? };
+                let after = before.clone().unwrap_or_default();
+                place.insert((before, after))
+            }
+        };
+        Ok(&mut pair.1)
+    }
+
+    fn entry(&self, it: &mut Settling<'_>, block: u64) -> Result<Entry> {
+        if block == 0 {
+            return Ok(it.head.first);
+        }
+        Ok(self.changing(it, block)?.entry(block))
+    }
+
+    fn set_entry(&self, it: &mut Settling<'_>, block: u64, entry: Entry) -> Result<()> {
+        if block == 0 {
+            it.head.first = entry;
+        } else {
+            self.changing(it, block)?.set(block, entry);
+        }
+        Ok(())
+    }
+
+    /// Blocks without new bytes of which something goes. Those of which nothing is left become
+    /// holes of the wrapped object, and their entries stay: a hole has nothing to be opened.
+    fn settle_cleared(&self, it: &mut Settling<'_>) -> Result<()> {
+        let mut edges = BTreeSet::new();
+        for (start, end) in it.life.cleared.iter() {
+            if start % BLOCK_BYTES != 0 {
+                edges.insert(start / BLOCK_BYTES);
+            }
+            if end != u64::MAX && end % BLOCK_BYTES != 0 {
+                edges.insert(end / BLOCK_BYTES);
+            }
+            let until = if end == u64::MAX { end } else { end / BLOCK_BYTES * BLOCK_BYTES };
+            it.going.add(start.next_multiple_of(BLOCK_BYTES), until);
+        }
+        for block in edges.into_iter().filter(|block| !it.life.patches.contains_key(block)) {
+            self.settle_edge(it, block)?;
+        }
+        // The attribute is no part of the wrapped content.
+        if it.head.first.is_inline() && it.going.covers(0, BLOCK_BYTES) && !it.life.patches.contains_key(&0) {
+            self.forget(it, 0, it.head.first)?;
+            it.head.first = Entry::default();
+        }
+        Ok(())
+    }
+
+    /// A block without new bytes of which a part goes.
+    fn settle_edge(&self, it: &mut Settling<'_>, block: u64) -> Result<()> {
+        let entry = self.entry(it, block)?;
+        let valid = u64::from(entry.valid);
+        let gone = it.life.cleared_of(block);
+        if entry.is_absent() || gone.within(0, valid).next().is_none() {
+            return Ok(());
+        }
+        let object = it.life.object;
+        let mut holes = match entry.has_holes() {
+            true => self.holes(object, it.head_before.as_ref().unwrap_or(&it.head), block)?,
+            false => Ranges::default(),
+        };
+        gone.within(0, valid).for_each(|(start, end)| holes.add(start, end));
+        let mut left = valid;
+        if holes.end() >= left {
+            left = holes.iter().last().map_or(left, |(start, _)| start);
+            holes.remove(left, BLOCK_BYTES);
+        }
+        if left == 0 {
+            self.forget(it, block, entry)?;
+            it.going.add(block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
+            return self.set_entry(it, block, Entry::default());
+        }
+        let mut after = entry.cut(left);
+        if !holes.is_empty() {
+            let context = Context::new(What::Holes, object, block);
+            let value = it.key().cipher.seal_value(&self.keys().nonce()?, &context, &to_bits(&holes));
+            let before = entry.has_holes().then_some(value.len());
+            it.set(holes_key(block), before, Some(value));
+            after = after.with_holes();
+        }
+        self.set_entry(it, block, if is_planted(Bug::EncryptedHoleForgotten) { entry } else { after })
+    }
+
+    /// What a block has in attributes of its own is needed no more.
+    fn forget(&self, it: &mut Settling<'_>, block: u64, entry: Entry) -> Result<()> {
+        let object = it.life.object;
+        for (is_there, key) in [(entry.has_holes(), holes_key(block)), (entry.is_inline(), INLINE_KEY)] {
+            if is_there {
+                let before = self.inner().attribute(object, key)?.map_or(0, |value| value.len());
+                it.set(key, Some(before), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// A block with new bytes.
+    fn settle_patch(&self, it: &mut Settling<'_>, block: u64, patch: &Patch) -> Result<()> {
+        let (life, object) = (it.life, it.life.object);
+        let entry = self.entry(it, block)?;
+        let mut plain = vec![0; BLOCK];
+        let valid = self.patched(it, (block, entry), patch, &mut plain)?;
+        let nonce = self.keys().nonce()?;
+        let is_small = block == 0 && life.size <= BLOCK_BYTES;
+        let sealed = Entry::sealed(nonce, [0; 16], valid, false);
+        let mut after = if is_small { sealed } else { sealed.in_full() };
+        let is_inline = is_small && self.goes_inline(life, entry, after)?;
+        self.forget(it, block, entry)?;
+        if is_inline {
+            let context = Context::new(What::Inline, object, block);
+            let value = it.key().cipher.seal_value(&nonce, &context, &plain[..valid as usize]);
+            it.set(INLINE_KEY, None, Some(value));
+            it.going.add(0, BLOCK_BYTES);
+            return self.set_entry(it, block, Entry::sealed(nonce, [0; 16], valid, true));
+        }
+        plain.truncate(after.stored_bytes(block) as usize);
+        after.tag = it.key().cipher.seal(&nonce, &Context::new(What::Block, object, block), &mut plain);
+        if is_small {
+            it.trimmed = Some(after.stored_bytes(block));
+        }
+        it.coming.push((block * BLOCK_BYTES, plain));
+        self.set_entry(it, block, after)
+    }
+
+    /// Puts a block as it is with the new bytes into `plain`; returns how many of them count.
+    fn patched(&self, it: &Settling<'_>, (block, entry): (u64, Entry), patch: &Patch, plain: &mut [u8]) -> Result<u64> {
+        let (life, end) = (it.life, it.life.end_in(block));
+        let mut valid = end;
+        if !patch.fresh().covers(0, end) {
+            let gone = life.cleared_of(block);
+            let mut left = Ranges::of(0, u64::from(entry.valid));
+            gone.iter().for_each(|(start, end)| left.remove(start, end));
+            let is_left = !left.is_empty() && !is_planted(Bug::EncryptedRestForgotten);
+            if let Some(head) = it.head_before.as_ref().filter(|_| is_left) {
+                self.load(life.object, head, block, plain)?;
+                gone.iter().for_each(|(start, end)| plain[start as usize..(end as usize).min(BLOCK)].fill(0));
+            }
+            valid = left.end().max(patch.fresh().end());
+        }
+        for (start, end) in patch.fresh().iter() {
+            plain[start as usize..end as usize].copy_from_slice(patch.get(start, end));
+        }
+        Ok(valid)
+    }
+
+    /// Whether all of a small object, whose bytes are replaced by as many, goes to an attribute: a
+    /// full device has to take that, and takes content only in the place of as much content.
+    fn goes_inline(&self, life: &Life<()>, before: Entry, after: Entry) -> Result<bool> {
+        let is_replaced = life.size == life.size_before
+            && life.size <= REPLACED_BYTES_MAX as u64
+            && !before.is_absent()
+            && life.patches.get(&0).is_some_and(|patch| patch.fresh().covers(0, life.size));
+        if !is_replaced || life.is_new {
+            return Ok(false);
+        }
+        let is_alike = before.units == after.units && !before.is_inline() && !before.has_holes();
+        Ok(!is_alike || self.inner().stat(life.object)?.size != after.stored_bytes(0))
+    }
+
+    /// Puts everything in order.
+    fn emit(&self, mut it: Settling<'_>, is_frugal: bool, plan: &mut Plan<Part>) -> Result<()> {
+        let (life, object) = (it.life, it.life.object);
+        // As the kind of these attributes has it: there while content is written.
+        self.emit_maps(&mut it, plan)?;
+        let mut size = if life.is_new { 0 } else { self.inner().stat(object)?.size };
+        let mut cuts = 0;
+        for (start, end) in it.going.iter().filter(|(start, _)| *start < size).collect::<Vec<_>>() {
+            cuts += 1;
+            plan.mutations.push(if end == u64::MAX {
+                size = start;
+                Mutation::Truncate { object, size }
+            } else {
+                Mutation::Punch { object, offset: start, length: end - start }
+            });
+        }
+        if let Some(trimmed) = it.trimmed.filter(|trimmed| *trimmed < size) {
+            cuts += 1;
+            plan.mutations.push(Mutation::Truncate { object, size: trimmed });
+        }
+        for (offset, data) in joined(std::mem::take(&mut it.coming)) {
+            plan.mutations.push(Mutation::Write { object, offset, data });
+        }
+        plan.mutations.append(&mut it.others);
+        let owed = life.cuts + (it.growth.max(0) as usize).div_ceil(CUT_BYTES);
+        for _ in cuts..if is_frugal { owed } else { 0 } {
+            plan.mutations.push(Mutation::Punch { object, offset: 0, length: 0 });
+        }
+        plan.alone.insert(object);
+        Ok(())
+    }
+
+    /// The head and the groups that change.
+    fn emit_maps(&self, it: &mut Settling<'_>, plan: &mut Plan<Part>) -> Result<()> {
+        let object = it.life.object;
+        let is_same = |before: &Head| before.size == it.head.size && before.first == it.head.first;
+        if !it.head_before.as_ref().is_some_and(is_same) {
+            let value = it.head.value(object, self.keys())?;
+            it.growth += cost(value.len()) - it.head_before.as_ref().map_or(0, |_| cost(value.len()));
+            plan.mutations.push(Mutation::SetAttribute { object, key: HEAD, value });
+            plan.learned.push((object, HEAD_PART, Some(Arc::new(Part::Head(it.head.clone())))));
+        }
+        for (number, (before, group)) in std::mem::take(&mut it.groups) {
+            if before.as_ref() == Some(&group) || (before.is_none() && group == Group::default()) {
+                continue;
+            }
+            let value = group.value(object, number, it.key(), &self.keys().nonce()?);
+            it.growth += cost(value.len()) - before.map_or(0, |before| cost(before.stored_bytes()));
+            plan.mutations.push(Mutation::SetAttribute { object, key: group_key(number), value });
+            plan.learned.push((object, number, Some(Arc::new(Part::Group(group)))));
+        }
+        Ok(())
+    }
+}
+
+/// Writes one after the other as one.
+fn joined(mut writes: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    writes.sort_by_key(|(offset, _)| *offset);
+    let mut joined: Vec<(u64, Vec<u8>)> = Vec::with_capacity(writes.len());
+    for (offset, data) in writes {
+        match joined.last_mut() {
+            Some((start, last)) if *start + last.len() as u64 == offset && last.len() < JOINED_BYTES => {
+                last.extend_from_slice(&data);
+            }
+            _ => joined.push((offset, data)),
+        }
+    }
+    joined
+}

@@ -1,0 +1,85 @@
+//! What a transaction of the host becomes for the wrapped device, and what is known once it is
+//! committed.
+
+use crate::shards::{Known, Shards};
+use onode_object::{AttributeKey, Mutation, ObjectId, Result, Transaction};
+use std::collections::BTreeSet;
+
+/// A transaction for the wrapped device; `P` is a part of what the wrapper knows of an object.
+pub(crate) struct Plan<P> {
+    pub(crate) mutations: Vec<Mutation>,
+    /// Objects whose stored content changes: nobody reads them meanwhile.
+    pub(crate) alone: BTreeSet<ObjectId>,
+    /// Parts as they are then.
+    pub(crate) learned: Vec<(ObjectId, u64, Known<P>)>,
+    /// Objects that are gone.
+    pub(crate) forgotten: Vec<ObjectId>,
+}
+
+impl<P> Default for Plan<P> {
+    fn default() -> Self {
+        Self { mutations: Vec::new(), alone: BTreeSet::new(), learned: Vec::new(), forgotten: Vec::new() }
+    }
+}
+
+impl<P> Plan<P> {
+    /// Commits it; who made it still waits for nobody else to change its objects. What is known of
+    /// them is remembered if nobody else can change it.
+    pub(crate) fn carry_out<T>(
+        self,
+        shards: &Shards<P>,
+        remembers: bool,
+        commit: impl FnOnce(Vec<Mutation>) -> Result<T>,
+    ) -> Result<T> {
+        let Self { mutations, alone, learned, forgotten } = self;
+        let commit_and_learn = || {
+            let result = commit(mutations);
+            let unknown = learned.iter().map(|(object, ..)| *object).filter(|_| result.is_err());
+            forgotten.iter().copied().chain(unknown).for_each(|object| shards.of(object).forget(object));
+            if result.is_ok() && remembers {
+                for (object, part, known) in learned {
+                    shards.of(object).learn(object, part, known);
+                }
+            }
+            result
+        };
+        if alone.is_empty() { commit_and_learn() } else { shards.alone(alone.into_iter(), commit_and_learn) }
+    }
+}
+
+/// Whether a mutation is one of content, or of which objects there are.
+pub(crate) const fn concerns_content(mutation: &Mutation) -> bool {
+    match mutation {
+        Mutation::Create { .. }
+        | Mutation::Remove { .. }
+        | Mutation::Write { .. }
+        | Mutation::Truncate { .. }
+        | Mutation::Punch { .. } => true,
+        Mutation::SetAttribute { .. }
+        | Mutation::RemoveAttribute { .. }
+        | Mutation::SetHints { .. }
+        | Mutation::SetAccessTime { .. } => false,
+    }
+}
+
+/// The transaction as the wrapped device refuses it, if it has a mutation that no object admits:
+/// those are refused before sizes are reckoned with. `is_ours` tells the attributes of the wrapper.
+pub(crate) fn refused(transaction: &mut Transaction, is_ours: impl Fn(AttributeKey) -> bool) -> Option<Transaction> {
+    let is_refused = |mutation: &Mutation| match mutation {
+        Mutation::Write { offset, data, .. } => {
+            offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES)
+        }
+        Mutation::Truncate { size, .. } => *size > Transaction::MAX_OBJECT_BYTES,
+        Mutation::SetAttribute { key, value, .. } => is_ours(*key) || value.len() > Transaction::MAX_ATTRIBUTE_BYTES,
+        _ => false,
+    };
+    let position = transaction.mutations.iter().position(is_refused)?;
+    let mut refused = std::mem::take(transaction);
+    refused.mutations.truncate(position + 1);
+    // An attribute of the wrapper would be accepted there: no object has such an id.
+    refused.mutations.push(Mutation::Remove { object: ObjectId(0) });
+    if let Mutation::SetAttribute { value, .. } = &mut refused.mutations[position] {
+        value.resize(Transaction::MAX_ATTRIBUTE_BYTES + 1, 0);
+    }
+    Some(refused)
+}

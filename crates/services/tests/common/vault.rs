@@ -1,0 +1,33 @@
+//! The keys of volumes that tests encrypt. What the object of a volume would say stands here, so that
+//! a device shows the objects of the test and no other.
+
+use onode_base::sync::Mutex;
+use onode_object::{ObjectDevice, ObjectId};
+use onode_services::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session};
+use std::sync::Arc;
+
+/// Keys, and the number of the last mount.
+pub struct Vault {
+    master: MasterKey,
+    header: Mutex<Header>,
+}
+
+impl Vault {
+    pub fn new() -> Self {
+        let master = MasterKey::new([0x5a; 32]);
+        let secret = Secret::passphrase(b"horse".to_vec()).expect("it is not empty");
+        let slot = KeySlot::new(0, &master, &secret, ("", Cost::LEAST), [7; 16]).expect("it can be made");
+        let header = Mutex::new(Header::new(ObjectId(63), &master, slot));
+        Self { master, header }
+    }
+
+    /// Opens a device that was encrypted with these keys, or is to be.
+    pub fn open<D: ObjectDevice + ?Sized>(&self, device: &Arc<D>) -> Encrypted<D> {
+        let mut header = self.header.lock();
+        let session = Session::new([header.epoch() as u8; 32]);
+        let opened = Encrypted::create(Arc::clone(device), header.clone(), &self.master, session);
+        let opened = opened.expect("the keys fit");
+        *header = opened.header();
+        opened
+    }
+}
