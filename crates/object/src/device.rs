@@ -1,5 +1,7 @@
 //! What every object device offers to the host.
 
+mod forward;
+
 use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::health::Health;

@@ -58,6 +58,9 @@ impl AttributeKey {
     /// What an object has whose content is encrypted.
     pub const ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, 3 << 62);
 
+    /// What the object of a volume has if all of the volume is encrypted.
+    pub const VOLUME_ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, (3 << 62) + (1 << 60));
+
     /// The key of `kind` and `index`.
     #[must_use]
     pub const fn new(kind: AttributeKind, index: u64) -> Self {

@@ -46,13 +46,15 @@ pub enum Class {
     Permission,
     /// The volume holds less than it promised, and nobody consented to go on without.
     Loss,
+    /// The volume is encrypted, and no key was given that opens it.
+    Key,
     /// A mistake in Onode itself.
     Bug,
 }
 
 impl Class {
     /// Every class, in the order of its exit code.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::General,
         Self::Usage,
         Self::NotAnImage,
@@ -69,6 +71,7 @@ impl Class {
         Self::Exists,
         Self::Permission,
         Self::Loss,
+        Self::Key,
         Self::Bug,
     ];
 
@@ -92,6 +95,7 @@ impl Class {
             Self::Exists => 21,
             Self::Permission => 22,
             Self::Loss => 23,
+            Self::Key => 24,
             Self::Bug => 70,
         }
     }
@@ -116,6 +120,7 @@ impl Class {
             Self::Exists => "it exists already",
             Self::Permission => "permission denied",
             Self::Loss => "acknowledged data is missing, and --accept-loss was not given",
+            Self::Key => "the volume is encrypted, and no key that opens it was given",
             Self::Bug => "a bug in Onode",
         }
     }
@@ -127,6 +132,7 @@ impl Class {
             ErrorKind::NoSpace => Self::VolumeFull,
             ErrorKind::Corrupt => Self::Damaged,
             ErrorKind::Loss => Self::Loss,
+            ErrorKind::KeyNeeded => Self::Key,
             ErrorKind::WrongPart | ErrorKind::PartNeeded => Self::Usage,
             ErrorKind::HostFull => Self::HostFull,
             ErrorKind::Bug => Self::Bug,
@@ -172,6 +178,7 @@ impl Class {
             Self::Loss => {
                 Some("copy the image first; then --accept-loss (or -o accept-loss) goes on without what is lost")
             }
+            Self::Key => Some("give one with --key-file FILE, --passphrase-file FILE or --keyring NAME"),
             Self::Bug => Some("please report it, with the command and the message above"),
             Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
         }

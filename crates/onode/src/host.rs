@@ -11,13 +11,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Sixteen bytes from the system's source of randomness, for unique numbers and secrets.
+/// Bytes from the system's source of randomness, for unique numbers and secrets.
 ///
 /// # Errors
 /// If the system offers none.
-pub fn random_bytes() -> Result<[u8; 16]> {
+pub fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES]> {
     let source = Path::new("/dev/urandom");
-    let mut bytes = [0; 16];
+    let mut bytes = [0; BYTES];
     let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Error::host_file("read random numbers from", source, &error))?;
     Ok(bytes)

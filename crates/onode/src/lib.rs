@@ -22,6 +22,7 @@
 //! | `scm` | `scm:`; memory blocks of programs ([`Volume::open_memory`]), spaces ([`Spaces`]) |
 //! | `tier` | `tier:` |
 //! | `compression` | content compressed with LZ4 or Zstandard; without it a volume that has such is refused |
+//! | `encryption` | volumes encrypted with AES-256-GCM-SIV ([`keys`]); without it they are refused |
 #![forbid(unsafe_code)]
 
 mod error;
@@ -56,6 +57,9 @@ pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
 pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
+
+#[cfg(feature = "encryption")]
+pub use volume::keys;
 
 /// Objects, for programs that use the device below the files: [`Volume::device`].
 pub mod object {

@@ -3,6 +3,10 @@
 pub mod face;
 pub mod file;
 pub mod health;
+#[cfg(feature = "encryption")]
+pub mod keys;
+#[cfg(not(feature = "encryption"))]
+mod locked;
 #[cfg(feature = "scm")]
 mod memory;
 #[cfg(not(feature = "compression"))]
@@ -17,6 +21,10 @@ use crate::open::access::{Access, NewVolume, Opened, Users};
 use crate::open::device;
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
+#[cfg(feature = "encryption")]
+use keys::{is_any_encrypted, unlocked};
+#[cfg(not(feature = "encryption"))]
+use locked::unlocked;
 use onode_base::{Clock, ErrorKind};
 use onode_fs::FileSystem;
 use onode_object::{Compression, ObjectDevice};
@@ -36,7 +44,7 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
     let access = Access { read_only, accept_loss, ..Access::CHANGE };
     let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
-    let device = wrapped(spec, opened.device, Compression::Never, &mut opened.notes)?;
+    let device = wrapped(spec, unlocked(spec, opened.device)?, Compression::Never, &mut opened.notes)?;
     Ok((device, opened.notes))
 }
 
@@ -74,6 +82,17 @@ impl Volume {
         device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })
     }
 
+    /// Makes an empty volume that is encrypted: content, names and sizes. From then on whoever
+    /// opens it needs a key ([`set_key_agent`](keys::set_key_agent)).
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); `Usage` for a key that cannot be one.
+    #[cfg(feature = "encryption")]
+    pub fn create_encrypted(spec: &Spec, options: &CreateOptions, key: &keys::NewKey<'_>) -> Result<()> {
+        let fill = |device: &dyn ObjectDevice| format(spec, &keys::created(spec, device, key)?, options);
+        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })
+    }
+
     /// Opens a volume. One in memory is made on the spot.
     ///
     /// # Errors
@@ -81,7 +100,7 @@ impl Volume {
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
         let Opened { device, faces, mut notes } =
             device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
-        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
+        let device = wrapped(spec, unlocked(spec, device)?, compression_of(&options), &mut notes)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
@@ -146,8 +165,26 @@ const fn compression_of(options: &MountOptions) -> Compression {
 /// # Errors
 /// `Damaged` if it cannot go on, `Full` if there is no room for a repair, and those of the device.
 pub fn repair_files(spec: &Spec, device: &dyn ObjectDevice) -> Result<onode_fs::check::Repaired> {
+    refuse_sealed(spec, device)?;
     let repaired = onode_fs::check::repair(device, SystemClock.now(), random_bytes()?);
     repaired.map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))
+}
+
+/// Refuses a device that holds encrypted files, and does not say any more how to open them: a
+/// repair would take them for garbage. Through keys it shows no such thing.
+#[cfg(feature = "encryption")]
+fn refuse_sealed(spec: &Spec, device: &dyn ObjectDevice) -> Result<()> {
+    if onode_fs::volume::VolumeInfo::load(device).is_ok() || !is_any_encrypted(device).unwrap_or(false) {
+        return Ok(());
+    }
+    let why = "its files are encrypted, and its key slots are lost";
+    Err(Error::new(Class::Damaged, format!("cannot repair {spec}"), why).hint("restore the image from a copy"))
+}
+
+#[cfg(not(feature = "encryption"))]
+#[expect(clippy::unnecessary_wraps, reason = "as it is with encryption")]
+fn refuse_sealed(_: &Spec, _: &dyn ObjectDevice) -> Result<()> {
+    Ok(())
 }
 
 fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Result<()> {

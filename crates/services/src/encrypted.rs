@@ -21,7 +21,7 @@ pub use keys::{MasterKey, Session};
 pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind};
 
 use crate::encrypted::cipher::OVERHEAD_BYTES;
-use crate::encrypted::keys::{Keys, next_epoch};
+use crate::encrypted::keys::Keys;
 use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, Part, UNIT_BYTES, is_ours};
 use crate::shards::Shards;
 use crate::turn::Turn;
@@ -45,20 +45,19 @@ pub struct Encrypted<D: ?Sized> {
     keys: Keys,
     shards: Shards<Part>,
     is_shared: bool,
-    /// What the object of the volume says, for when it is made, or made anew.
+    /// What some objects say, for when one of them is made, or made anew.
     header: Mutex<Header>,
 }
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
-    /// The device for a volume that is to be made on it, whose object says then what the header
-    /// does.
+    /// The device for a volume that is to be made on it, some objects of which then say what the
+    /// header does.
     ///
     /// # Errors
     /// `KeyNeeded` if the header has another master key.
     pub fn create(inner: Arc<D>, mut header: Header, master: &MasterKey, session: Session) -> Result<Self> {
         header.verify(master)?;
-        let epoch = next_epoch(header.epoch())?;
-        header.begin(epoch);
+        let epoch = header.begin_new()?;
         Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
     }
 
@@ -74,13 +73,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         }
         let epoch = {
             let _turn = Turn::take(inner.as_ref());
-            let epoch = next_epoch(header.stored_epoch(inner.as_ref())?)?;
-            let mut transaction = Transaction::new();
-            transaction.mutations.push(header.begin(epoch));
-            if !is_planted(Bug::EncryptedEpochLate) {
-                inner.commit(transaction, Durability::Durable)?;
-            }
-            epoch
+            header.begin(inner.as_ref())?
         };
         Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
     }
@@ -116,8 +109,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// What an object says that is just made.
     fn header_of(&self, made: ObjectId) -> Vec<Mutation> {
-        let header = self.header.lock();
-        if header.volume() == made { header.mutations() } else { Vec::new() }
+        self.header.lock().of_made(made)
     }
 
     /// Looks at an object while nobody changes what is stored of it.
@@ -196,7 +188,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
         self.look(object, || {
             let Some(head) = self.head(object)? else { return Ok(Vec::new()) };
             let mut all = Vec::new();
-            let inline = if head.first.is_inline() { u64::from(head.first.valid) } else { 0 };
+            let inline = if head.first.is_inline() { head.first.counting().end } else { 0 };
             if offset < inline && limit > 0 {
                 all.push((offset, inline - offset));
             }

@@ -4,8 +4,14 @@
 //! They know objects, and neither a medium nor a file; the wrapped device sees ordinary objects, so
 //! no format below changes. Nothing here reads a clock, draws a random number or starts a thread.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "compression", feature = "encryption")),
+    allow(dead_code, reason = "each service needs a part of what they share")
+)]
 
+#[cfg(feature = "compression")]
 mod compressed;
+#[cfg(feature = "encryption")]
 mod encrypted;
 mod life;
 mod plan;
@@ -13,6 +19,9 @@ mod ranges;
 mod shards;
 mod turn;
 
+#[cfg(feature = "compression")]
 pub use compressed::Compressed;
+#[cfg(feature = "encryption")]
 pub use encrypted::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session, SlotKind};
+#[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};

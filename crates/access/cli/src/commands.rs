@@ -9,6 +9,7 @@ mod tiers;
 mod volumes;
 
 use crate::NAME;
+use crate::keys::{self, KeyArguments};
 use clap::{CommandFactory, Parser, Subcommand};
 use files::change::{chmod, ln, mv};
 use files::look::{cat, df, du, find, tree};
@@ -20,7 +21,7 @@ use shell::{completions, lab, man};
 use state::{health, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, mkfs, repair, spaces};
+use volumes::{check, dump, info, key, mkfs, repair, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -32,6 +33,9 @@ pub struct Command {
     /// Print reports as JSON, and errors as one line of JSON on standard error.
     #[arg(long, global = true)]
     pub json: bool,
+
+    #[command(flatten)]
+    keys: KeyArguments,
 
     #[command(subcommand)]
     verb: Verb,
@@ -104,6 +108,8 @@ enum Verb {
     Attach(attach::AttachArguments),
     /// Bring everything to the big disk of a mounted volume and go on without the fast one.
     Detach(attach::DetachArguments),
+    /// Show, add, change and remove the keys of an encrypted volume.
+    Key(key::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -132,10 +138,11 @@ impl Command {
 
     /// Does it and returns the exit code.
     pub fn run(&self, output: &Output) -> Result<u8> {
+        keys::provide(&self.keys);
         match &self.verb {
-            Verb::Up(arguments) => up::run(arguments, output),
-            Verb::Mkfs(arguments) => mkfs::run(arguments, output),
-            Verb::Mount(arguments) => mount::run(arguments, output),
+            Verb::Up(arguments) => up::run(arguments, &self.keys, output),
+            Verb::Mkfs(arguments) => mkfs::run(arguments, &self.keys, output),
+            Verb::Mount(arguments) => mount::run(arguments, &self.keys, output),
             Verb::Umount(arguments) => umount::run(arguments, output),
             Verb::Info(arguments) => info::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
@@ -165,6 +172,7 @@ impl Command {
             Verb::Divide(arguments) => divide::run(arguments, output),
             Verb::Attach(arguments) => attach::attach(arguments, output),
             Verb::Detach(arguments) => attach::detach(arguments, output),
+            Verb::Key(arguments) => key::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -6,6 +6,7 @@
 
 mod commands;
 mod figures;
+mod keys;
 mod location;
 mod signals;
 mod watch;

@@ -8,6 +8,8 @@ use crate::open::scm::memory::{self, HeapMemory};
 use crate::spec::Spec;
 use crate::volume::{CreateOptions, MountOptions, Volume, compression_of, format, wrapped};
 use onode_fs::FileSystem;
+use onode_fs::volume::VOLUME;
+use onode_object::{AttributeKey, ObjectDevice as _};
 use std::sync::Arc;
 
 impl Volume {
@@ -24,6 +26,11 @@ impl Volume {
         let device = memory::open_device(spec, memory, Access::of(&options), Users::Sharing, random_bytes()?)?;
         if memory.path.is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
+        }
+        if matches!(device.attribute(VOLUME, AttributeKey::VOLUME_ENCRYPTED), Ok(Some(_))) {
+            let why = "it is encrypted, and what a processor works on is not";
+            return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), why)
+                .hint("use a volume that was made without --encrypt"));
         }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;

@@ -1,18 +1,20 @@
-//! What the volume itself says of its encryption, in attributes of the one object that every volume
-//! has: that it is encrypted and how, the epoch of the last mount, and the key slots.
+//! What the volume itself says of its encryption, in attributes of objects that every volume has:
+//! that it is encrypted and how, the epoch of the last mount, and the key slots.
 //!
-//! None of it is secret. A slot is added or removed by one transaction, so that at every cut of
+//! None of it is secret. Each of these objects, the holders, says it all: without it nobody can
+//! open the volume any more, so it must not be lost with one object. A slot is added or removed by one transaction, so that at every cut of
 //! power the one that opened the volume before does so after it, or the new one does.
 
-use crate::encrypted::keys::{MasterKey, derive};
+use crate::encrypted::keys::{MasterKey, derive, next_epoch};
 use crate::encrypted::map::{is_ours, volume_key};
 use crate::encrypted::slot::{KeySlot, Secret};
+use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
 /// How this version encrypts: AES-256-GCM-SIV.
 const VERSION: [u8; 2] = [1, 1];
 const CHECK_BYTES: usize = 16;
-const DESCRIPTOR: AttributeKey = volume_key(0);
+const DESCRIPTOR: AttributeKey = AttributeKey::VOLUME_ENCRYPTED;
 const EPOCH: AttributeKey = volume_key(1);
 /// Slots have their numbers from here on.
 const SLOTS: u64 = 16;
@@ -22,7 +24,8 @@ pub const SLOTS_MAX: usize = 32;
 /// What a volume says of its encryption.
 #[derive(Clone, Debug)]
 pub struct Header {
-    volume: ObjectId,
+    /// The objects that say it, the first one first.
+    holders: Vec<ObjectId>,
     check: [u8; CHECK_BYTES],
     epoch: u64,
     slots: Vec<KeySlot>,
@@ -31,34 +34,42 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of a volume that is to be made, with a first slot. Its object `volume` is made later.
+    /// Of a volume that is to be made, with a first slot. The objects that say it are made later.
     #[must_use]
-    pub fn new(volume: ObjectId, master: &MasterKey, first: KeySlot) -> Self {
-        Self { volume, check: check(master), epoch: 0, slots: vec![first], unknown: Vec::new() }
+    pub fn new(holders: &[ObjectId], master: &MasterKey, first: KeySlot) -> Self {
+        Self { holders: holders.to_vec(), check: check(master), epoch: 0, slots: vec![first], unknown: Vec::new() }
     }
 
-    /// Of the volume on a device; `None` if it is not encrypted, or if there is none.
+    /// Of the volume on a device, as its objects `holders` say; `None` if it is not encrypted, or if
+    /// there is none. Who does not say it is asked only if the one before is lost or damaged.
     ///
     /// # Errors
     /// `NotSupported` if a newer version encrypted it; `Corrupt`; those of the device.
-    pub fn load<D: ObjectDevice + ?Sized>(device: &D, volume: ObjectId) -> Result<Option<Self>> {
-        let descriptor = match device.attribute(volume, DESCRIPTOR) {
-            Ok(Some(value)) => value,
-            Ok(None) => return Ok(None),
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, volume, format!("the key slots are damaged: {what}"));
+    pub fn load<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId]) -> Result<Option<Self>> {
+        let mut lost = None;
+        for holder in holders {
+            match Self::load_from(device, holders, *holder) {
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                Err(error) if error.kind == ErrorKind::Corrupt => lost = Some(error),
+                found => return found,
+            }
+        }
+        lost.map_or(Ok(None), Err)
+    }
+
+    fn load_from<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId], holder: ObjectId) -> Result<Option<Self>> {
+        let Some(descriptor) = device.attribute(holder, DESCRIPTOR)? else { return Ok(None) };
+        let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, holder, format!("the key slots are damaged: {what}"));
         if !descriptor.starts_with(&VERSION) {
             let why = "it is encrypted in a way that only a newer version knows";
-            return Err(Error::of(ErrorKind::NotSupported, volume, why));
+            return Err(Error::of(ErrorKind::NotSupported, holder, why));
         }
         let check = descriptor[VERSION.len()..].try_into().map_err(|_| corrupt("what checks a key is cut"))?;
-        let mut header = Self { volume, check, epoch: 0, slots: Vec::new(), unknown: Vec::new() };
+        let mut header = Self { holders: holders.to_vec(), check, epoch: 0, slots: Vec::new(), unknown: Vec::new() };
         let mut epoch = None;
         let mut from = Some(EPOCH);
         while let Some(start) = from {
-            let some = device.attributes(volume, start, SLOTS_MAX)?;
+            let some = device.attributes(holder, start, SLOTS_MAX)?;
             from = some.last().and_then(|(key, _)| key.next());
             for (key, value) in some {
                 let number = key.index.wrapping_sub(volume_key(0).index);
@@ -115,7 +126,7 @@ impl Header {
             0 => format!("no key slot of the volume is opened by a {}", secret.kind().name()),
             _ => format!("this {} opens no key slot of the volume", secret.kind().name()),
         };
-        Err(refused.unwrap_or_else(|| Error::of(ErrorKind::KeyNeeded, self.volume, why)))
+        Err(refused.unwrap_or_else(|| Error::new(ErrorKind::KeyNeeded, why)))
     }
 
     /// Refuses a key that is not the master key of this volume.
@@ -123,7 +134,7 @@ impl Header {
         if check(master) == self.check {
             return Ok(());
         }
-        Err(Error::of(ErrorKind::KeyNeeded, self.volume, "this is not the master key of the volume"))
+        Err(Error::new(ErrorKind::KeyNeeded, "this is not the master key of the volume"))
     }
 
     /// A number that no slot has.
@@ -133,7 +144,7 @@ impl Header {
     pub fn free_id(&self) -> Result<u32> {
         if self.slots.len() + self.unknown.len() >= SLOTS_MAX {
             let why = format!("a volume has at most {SLOTS_MAX} key slots: remove one first");
-            return Err(Error::of(ErrorKind::NoSpace, self.volume, why));
+            return Err(Error::new(ErrorKind::NoSpace, why));
         }
         let ids = self.slots.iter().map(KeySlot::id).chain(self.unknown.iter().copied());
         Ok(ids.max().map_or(0, |last| last.saturating_add(1)))
@@ -152,7 +163,7 @@ impl Header {
     ) -> Result<()> {
         let known = |id: &u32| self.unknown.contains(id) || self.slots.iter().any(|slot| slot.id() == *id);
         if let Some(id) = removed.iter().find(|id| !known(id)) {
-            return Err(Error::of(ErrorKind::NotFound, self.volume, format!("there is no key slot {id}")));
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no key slot {id}")));
         }
         let mut after = self.clone();
         after.slots.retain(|slot| !removed.contains(&slot.id()));
@@ -160,48 +171,72 @@ impl Header {
         after.slots.extend(added.clone());
         if after.slots.is_empty() {
             let why = "nobody could open the volume without its last key slot: add another one first";
-            return Err(Error::of(ErrorKind::Invalid, self.volume, why));
+            return Err(Error::new(ErrorKind::Invalid, why));
         }
         let mut transaction = Transaction::new();
-        for id in removed {
-            transaction.remove_attribute(self.volume, slot_key(*id));
-        }
-        if let Some(slot) = &added {
-            transaction.set_attribute(self.volume, slot_key(slot.id()), slot.value());
+        for holder in present(device, &self.holders)? {
+            for id in removed {
+                transaction.remove_attribute(holder, slot_key(*id));
+            }
+            if let Some(slot) = &added {
+                transaction.set_attribute(holder, slot_key(slot.id()), slot.value());
+            }
         }
         device.commit(transaction, Durability::Durable)?;
         *self = after;
         Ok(())
     }
 
-    pub(super) const fn volume(&self) -> ObjectId {
-        self.volume
+    /// Begins the next epoch on the device, durably.
+    pub(super) fn begin<D: ObjectDevice + ?Sized>(&mut self, device: &D) -> Result<u64> {
+        let holders = present(device, &self.holders)?;
+        // Another host may have begun one since this was read.
+        for holder in &holders {
+            let stored = device.attribute(*holder, EPOCH)?.unwrap_or_default();
+            let stored = stored.as_slice().try_into().ok().map(u64::from_le_bytes);
+            self.epoch = self.epoch.max(stored.unwrap_or_default());
+        }
+        self.epoch = next_epoch(self.epoch)?;
+        let mut transaction = Transaction::new();
+        for holder in holders {
+            transaction.set_attribute(holder, EPOCH, self.epoch.to_le_bytes().to_vec());
+        }
+        if !is_planted(Bug::EncryptedEpochLate) {
+            device.commit(transaction, Durability::Durable)?;
+        }
+        Ok(self.epoch)
     }
 
-    /// The epoch that is stored now.
-    pub(super) fn stored_epoch<D: ObjectDevice + ?Sized>(&self, device: &D) -> Result<u64> {
-        let stored = device.attribute(self.volume, EPOCH)?.unwrap_or_default();
-        let stored = stored.as_slice().try_into().ok().map(u64::from_le_bytes);
-        stored.ok_or_else(|| Error::of(ErrorKind::Corrupt, self.volume, "the number of mounts is lost"))
+    /// Begins the next epoch of a volume that is to be made.
+    pub(super) fn begin_new(&mut self) -> Result<u64> {
+        self.epoch = next_epoch(self.epoch)?;
+        Ok(self.epoch)
     }
 
-    /// Begins an epoch; returns what stores it.
-    pub(super) fn begin(&mut self, epoch: u64) -> Mutation {
-        self.epoch = epoch;
-        self.set(EPOCH, epoch.to_le_bytes().to_vec())
-    }
-
-    /// All that the object of the volume says, for when it is made.
-    pub(super) fn mutations(&self) -> Vec<Mutation> {
+    /// What an object that is just made says: all, if it is one of those that do.
+    pub(super) fn of_made(&self, made: ObjectId) -> Vec<Mutation> {
+        if !self.holders.contains(&made) {
+            return Vec::new();
+        }
+        let set = |key, value| Mutation::SetAttribute { object: made, key, value };
         let descriptor = [&VERSION[..], &self.check].concat();
-        let mut all = vec![self.set(DESCRIPTOR, descriptor), self.set(EPOCH, self.epoch.to_le_bytes().to_vec())];
-        all.extend(self.slots.iter().map(|slot| self.set(slot_key(slot.id()), slot.value())));
+        let mut all = vec![set(DESCRIPTOR, descriptor), set(EPOCH, self.epoch.to_le_bytes().to_vec())];
+        all.extend(self.slots.iter().map(|slot| set(slot_key(slot.id()), slot.value())));
         all
     }
+}
 
-    const fn set(&self, key: AttributeKey, value: Vec<u8>) -> Mutation {
-        Mutation::SetAttribute { object: self.volume, key, value }
+/// Those of some objects that are there.
+fn present<D: ObjectDevice + ?Sized>(device: &D, objects: &[ObjectId]) -> Result<Vec<ObjectId>> {
+    let mut found = Vec::with_capacity(objects.len());
+    for object in objects {
+        match device.stat(*object) {
+            Ok(_) => found.push(*object),
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(found)
 }
 
 const fn slot_key(id: u32) -> AttributeKey {

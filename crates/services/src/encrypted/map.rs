@@ -7,6 +7,7 @@
 use crate::encrypted::cipher::{Cipher, Context, KEY_BYTES, NONCE_BYTES, Nonce, OVERHEAD_BYTES, TAG_BYTES, Tag, What};
 use crate::encrypted::keys::{Key, Keys};
 use onode_object::{AttributeKey, AttributeKind, ObjectId, Result, Transaction};
+use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -17,7 +18,7 @@ pub(super) const GROUP_BLOCKS: u64 = 16;
 /// Content is stored in units of so many bytes.
 pub(super) const UNIT_BYTES: u64 = 64;
 /// The bytes of an entry.
-pub(super) const ENTRY_BYTES: usize = NONCE_BYTES + TAG_BYTES + 4;
+pub(super) const ENTRY_BYTES: usize = NONCE_BYTES + TAG_BYTES + 6;
 
 const VERSION: u8 = 1;
 /// Attributes of the kind of services from here to before `END` are those of this one.
@@ -71,8 +72,9 @@ pub(super) fn is_ours(key: AttributeKey) -> bool {
 pub(super) struct Entry {
     pub(super) nonce: Nonce,
     pub(super) tag: Tag,
-    /// How many of its bytes count; the others read as zeros.
-    pub(super) valid: u16,
+    /// From where to where its bytes count; the others read as zeros.
+    from: u16,
+    until: u16,
     /// How many units are stored; 0 if nothing ever was.
     pub(super) units: u8,
     flags: u8,
@@ -83,9 +85,9 @@ const IS_INLINE: u8 = 2;
 
 impl Entry {
     /// Of a block that was just sealed.
-    pub(super) fn sealed(nonce: Nonce, tag: Tag, valid: u64, is_inline: bool) -> Self {
-        let units = valid.div_ceil(UNIT_BYTES) as u8;
-        Self { nonce, tag, valid: valid as u16, units, flags: if is_inline { IS_INLINE } else { 0 } }
+    pub(super) fn sealed(nonce: Nonce, tag: Tag, until: u64, is_inline: bool) -> Self {
+        let units = until.div_ceil(UNIT_BYTES) as u8;
+        Self { nonce, tag, from: 0, until: until as u16, units, flags: if is_inline { IS_INLINE } else { 0 } }
     }
 
     /// The same for a block that is stored in full, however little of it counts.
@@ -113,35 +115,34 @@ impl Entry {
         (u64::from(self.units) * UNIT_BYTES).min(room)
     }
 
-    /// The same when only the first bytes count.
-    pub(super) fn cut(self, valid: u64) -> Self {
-        Self { valid: self.valid.min(valid as u16), ..self }
+    /// Which of its bytes count, but for holes between them.
+    pub(super) fn counting(&self) -> Range<u64> {
+        u64::from(self.from)..u64::from(self.until)
     }
 
-    pub(super) const fn with_holes(self) -> Self {
-        Self { flags: self.flags | HAS_HOLES, ..self }
+    /// The same when only these of its bytes count, but for holes between them.
+    pub(super) const fn cut(self, counting: Range<u64>, has_holes: bool) -> Self {
+        let flags = if has_holes { self.flags | HAS_HOLES } else { self.flags & !HAS_HOLES };
+        Self { from: counting.start as u16, until: counting.end as u16, flags, ..self }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.nonce);
         out.extend_from_slice(&self.tag);
-        out.extend_from_slice(&self.valid.to_le_bytes());
+        out.extend_from_slice(&self.from.to_le_bytes());
+        out.extend_from_slice(&self.until.to_le_bytes());
         out.extend_from_slice(&[self.units, self.flags]);
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (nonce, rest) = bytes.split_first_chunk()?;
         let (tag, rest) = rest.split_first_chunk()?;
-        let &[low, high, units, flags] = rest else { return None };
-        let valid = u16::from_le_bytes([low, high]);
-        let fits = u64::from(valid) <= u64::from(units) * UNIT_BYTES && u64::from(units) * UNIT_BYTES <= BLOCK_BYTES;
-        (fits && flags & !(HAS_HOLES | IS_INLINE) == 0).then_some(Self {
-            nonce: *nonce,
-            tag: *tag,
-            valid,
-            units,
-            flags,
-        })
+        let &[from, from_high, until, until_high, units, flags] = rest else { return None };
+        let (from, until) = (u16::from_le_bytes([from, from_high]), u16::from_le_bytes([until, until_high]));
+        let stored = u64::from(units) * UNIT_BYTES;
+        let fits = from <= until && u64::from(until) <= stored && stored <= BLOCK_BYTES;
+        let is_known = flags & !(HAS_HOLES | IS_INLINE) == 0;
+        (fits && is_known).then_some(Self { nonce: *nonce, tag: *tag, from, until, units, flags })
     }
 }
 
@@ -280,7 +281,7 @@ mod tests {
         assert!(Head::parse(ObjectId(6), &stored, &keys).is_err());
         let mut group = Group::default();
         for block in [16, 20, 31] {
-            group.set(block, entry(block * 100).with_holes());
+            group.set(block, entry(block * 100).cut(5..block * 90, block == 20));
         }
         let stored = group.value(OBJECT, 1, &key, &[5; 12]);
         assert!(stored.len() <= Transaction::MAX_ATTRIBUTE_BYTES);
@@ -292,7 +293,8 @@ mod tests {
     fn nonsense_is_no_entry() {
         let whole = Entry::sealed([3; 12], [4; 16], 4096, true);
         for bad in [
-            Entry { valid: 4097, ..whole },
+            Entry { until: 4097, ..whole },
+            Entry { from: 4097, ..whole },
             Entry { units: 65, ..whole },
             Entry { units: 63, ..whole },
             Entry { flags: 4, ..whole },

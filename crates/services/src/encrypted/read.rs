@@ -14,9 +14,13 @@ use crate::ranges::Ranges;
 use crate::shards::Known;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, Error, ErrorKind, ObjectDevice, ObjectId, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
+/// Bytes of a hole in a list of them, and of a bit for each byte of a block.
+const HOLE_BYTES: usize = 4;
+const BITS_BYTES: usize = BLOCK / 8;
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// A part of what is known of an object: what is remembered, or what `parse` makes of its
@@ -153,7 +157,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         if entry.is_inline() {
             let value = self.inner().attribute(object, INLINE_KEY)?.unwrap_or_default();
             let plain = head.key.cipher.open_value(&Context::new(What::Inline, object, number), &value);
-            let plain = plain.filter(|plain| (usize::from(entry.valid)..=BLOCK).contains(&plain.len()));
+            let plain = plain.filter(|plain| (entry.counting().end as usize..=BLOCK).contains(&plain.len()));
             let plain = plain.ok_or_else(|| lost("the bytes of the small object are not what was sealed"))?;
             bytes.fill(0);
             bytes[..plain.len()].copy_from_slice(&plain);
@@ -174,8 +178,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 return Err(lost("what is stored there is not what was sealed"));
             }
         }
-        let valid = if is_planted(Bug::EncryptedCutForgotten) { BLOCK } else { usize::from(entry.valid) };
-        bytes[valid..].fill(0);
+        let Range { start, end } = entry.counting();
+        bytes[..start as usize].fill(0);
+        bytes[if is_planted(Bug::EncryptedCutForgotten) { BLOCK } else { end as usize }..].fill(0);
         if entry.has_holes() {
             let holes = self.holes(object, head, number)?;
             holes.iter().for_each(|(start, end)| bytes[start as usize..end as usize].fill(0));
@@ -186,8 +191,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// Which bytes of a block are holes, if its entry says that some are.
     pub(super) fn holes(&self, object: ObjectId, head: &Head, block: u64) -> Result<Ranges> {
         let value = self.inner().attribute(object, holes_key(block))?.unwrap_or_default();
-        let bits = head.key.cipher.open_value(&Context::new(What::Holes, object, block), &value);
-        bits.as_deref().and_then(of_bits).ok_or_else(|| {
+        let plain = head.key.cipher.open_value(&Context::new(What::Holes, object, block), &value);
+        plain.as_deref().and_then(holes_of).ok_or_else(|| {
             let start = block * BLOCK_BYTES;
             let range = start..(start + BLOCK_BYTES).min(head.size.max(start));
             Error::corrupt(object, range, "which bytes of the block are holes is not what was sealed")
@@ -203,24 +208,37 @@ pub(super) fn as_seen(error: Error, size: u64) -> Error {
     error.in_bytes(start..end.max(start))
 }
 
-/// Holes as a bit for each byte of a block.
-pub(super) fn to_bits(holes: &Ranges) -> Vec<u8> {
-    let mut bits = vec![0; BLOCK / 8];
+/// Holes as they are stored: start and end of each, or a bit for each byte of the block if that is
+/// shorter. On a full device a punch may add an attribute; it should be a small one.
+pub(super) fn value_of(holes: &Ranges) -> Vec<u8> {
+    if holes.count() * HOLE_BYTES < BITS_BYTES {
+        let ends = holes.iter().flat_map(|(start, end)| [start as u16, end as u16]);
+        return ends.flat_map(u16::to_le_bytes).collect();
+    }
+    let mut bits = vec![0; BITS_BYTES];
     for byte in holes.iter().flat_map(|(start, end)| start as usize..end as usize) {
         bits[byte / 8] |= 1 << (byte % 8);
     }
     bits
 }
 
-fn of_bits(bits: &[u8]) -> Option<Ranges> {
+fn holes_of(value: &[u8]) -> Option<Ranges> {
     let mut holes = Ranges::default();
-    if bits.len() != BLOCK / 8 {
-        return None;
+    if value.len() == BITS_BYTES {
+        for byte in (0..BLOCK).filter(|byte| value[byte / 8] & (1 << (byte % 8)) != 0) {
+            holes.add(byte as u64, byte as u64 + 1);
+        }
+        return Some(holes);
     }
-    for byte in (0..BLOCK).filter(|byte| bits[byte / 8] & (1 << (byte % 8)) != 0) {
-        holes.add(byte as u64, byte as u64 + 1);
+    let (all, rest) = value.as_chunks::<HOLE_BYTES>();
+    for &[start, start_high, end, end_high] in all {
+        let (start, end) = (u16::from_le_bytes([start, start_high]), u16::from_le_bytes([end, end_high]));
+        if usize::from(end) > BLOCK {
+            return None;
+        }
+        holes.add(u64::from(start), u64::from(end));
     }
-    Some(holes)
+    rest.is_empty().then_some(holes)
 }
 
 #[cfg(test)]
@@ -228,11 +246,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_say_which_bytes_are_holes() {
+    fn holes_are_read_as_they_were_stored() {
         let mut holes = Ranges::of(3, 17);
+        for number in 0..300 {
+            holes.add(40 + number * 10, 43 + number * 10);
+            let value = value_of(&holes);
+            assert!(value.len() <= BITS_BYTES, "{} bytes", value.len());
+            assert_eq!(holes_of(&value).as_ref(), Some(&holes));
+        }
         holes.add(4000, 4096);
-        assert_eq!(of_bits(&to_bits(&holes)), Some(holes));
-        assert_eq!(of_bits(&[0; 511]), None);
+        assert_eq!(holes_of(&value_of(&holes)), Some(holes));
+        assert_eq!(value_of(&Ranges::of(0, 4096)).len(), HOLE_BYTES);
+        assert!(holes_of(&[0; 511]).is_none() && holes_of(&[0, 0, 1, 16]).is_none());
     }
 
     #[test]

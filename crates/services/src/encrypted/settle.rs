@@ -8,11 +8,11 @@
 
 use crate::encrypted::Encrypted;
 use crate::encrypted::attributes::CUT_BYTES;
-use crate::encrypted::cipher::{Context, What};
+use crate::encrypted::cipher::{Context, OVERHEAD_BYTES, What};
 use crate::encrypted::map::{
     BLOCK_BYTES, DataKey, Entry, GROUP_BLOCKS, Group, HEAD, HEAD_PART, Head, INLINE_KEY, Part, group_key, holes_key,
 };
-use crate::encrypted::read::to_bits;
+use crate::encrypted::read::value_of;
 use crate::life::{Life, Patch};
 use crate::plan::Plan;
 use crate::ranges::Ranges;
@@ -20,6 +20,7 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{AttributeKey, Mutation, ObjectDevice, Result};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::ops::Range;
 use std::sync::Arc;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -161,35 +162,33 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// A block without new bytes of which a part goes.
     fn settle_edge(&self, it: &mut Settling<'_>, block: u64) -> Result<()> {
         let entry = self.entry(it, block)?;
-        let valid = u64::from(entry.valid);
+        let Range { start, end } = entry.counting();
         let gone = it.life.cleared_of(block);
-        if entry.is_absent() || gone.within(0, valid).next().is_none() {
+        if entry.is_absent() || gone.within(start, end).next().is_none() {
             return Ok(());
         }
         let object = it.life.object;
-        let mut holes = match entry.has_holes() {
-            true => self.holes(object, it.head_before.as_ref().unwrap_or(&it.head), block)?,
-            false => Ranges::default(),
-        };
-        gone.within(0, valid).for_each(|(start, end)| holes.add(start, end));
-        let mut left = valid;
-        if holes.end() >= left {
-            left = holes.iter().last().map_or(left, |(start, _)| start);
-            holes.remove(left, BLOCK_BYTES);
+        let mut left = Ranges::of(start, end);
+        if entry.has_holes() {
+            let holes = self.holes(object, it.head_before.as_ref().unwrap_or(&it.head), block)?;
+            holes.iter().for_each(|(start, end)| left.remove(start, end));
         }
-        if left == 0 {
+        let listed = entry.has_holes().then(|| sealed_bytes(&gaps(&left)));
+        gone.iter().for_each(|(start, end)| left.remove(start, end));
+        let Some((first, _)) = left.iter().next() else {
             self.forget(it, block, entry)?;
             it.going.add(block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
             return self.set_entry(it, block, Entry::default());
-        }
-        let mut after = entry.cut(left);
-        if !holes.is_empty() {
+        };
+        let holes = gaps(&left);
+        let value = if holes.is_empty() {
+            None
+        } else {
             let context = Context::new(What::Holes, object, block);
-            let value = it.key().cipher.seal_value(&self.keys().nonce()?, &context, &to_bits(&holes));
-            let before = entry.has_holes().then_some(value.len());
-            it.set(holes_key(block), before, Some(value));
-            after = after.with_holes();
-        }
+            Some(it.key().cipher.seal_value(&self.keys().nonce()?, &context, &value_of(&holes)))
+        };
+        it.set(holes_key(block), listed, value);
+        let after = entry.cut(first..left.end(), !holes.is_empty());
         self.set_entry(it, block, if is_planted(Bug::EncryptedHoleForgotten) { entry } else { after })
     }
 
@@ -239,7 +238,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         let mut valid = end;
         if !patch.fresh().covers(0, end) {
             let gone = life.cleared_of(block);
-            let mut left = Ranges::of(0, u64::from(entry.valid));
+            let mut left = Ranges::of(entry.counting().start, entry.counting().end);
             gone.iter().for_each(|(start, end)| left.remove(start, end));
             let is_left = !left.is_empty() && !is_planted(Bug::EncryptedRestForgotten);
             if let Some(head) = it.head_before.as_ref().filter(|_| is_left) {
@@ -321,6 +320,18 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         }
         Ok(())
     }
+}
+
+/// What lies between ranges.
+fn gaps(ranges: &Ranges) -> Ranges {
+    let mut gaps = Ranges::of(ranges.iter().next().map_or(0, |(start, _)| start), ranges.end());
+    ranges.iter().for_each(|(start, end)| gaps.remove(start, end));
+    gaps
+}
+
+/// Bytes of the attribute that lists these holes.
+fn sealed_bytes(holes: &Ranges) -> usize {
+    value_of(holes).len() + OVERHEAD_BYTES
 }
 
 /// Writes one after the other as one.

@@ -51,6 +51,7 @@ impl SlotKind {
 }
 
 /// What somebody has or knows. It is wiped from memory when it is dropped, and nothing prints it.
+#[derive(Clone)]
 pub struct Secret {
     kind: SlotKind,
     bytes: Zeroizing<Vec<u8>>,

@@ -17,7 +17,7 @@ impl Vault {
         let master = MasterKey::new([0x5a; 32]);
         let secret = Secret::passphrase(b"horse".to_vec()).expect("it is not empty");
         let slot = KeySlot::new(0, &master, &secret, ("", Cost::LEAST), [7; 16]).expect("it can be made");
-        let header = Mutex::new(Header::new(ObjectId(63), &master, slot));
+        let header = Mutex::new(Header::new(&[ObjectId(63)], &master, slot));
         Self { master, header }
     }
 

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod dump;
 pub mod info;
+pub mod key;
 pub mod mkfs;
 pub mod repair;
 pub mod spaces;

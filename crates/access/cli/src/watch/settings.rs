@@ -4,6 +4,7 @@
 //! the rest.
 
 use super::log::Level;
+use crate::keys::KeyArguments;
 use onode::{Class, Error, Result};
 use onode_fuse::Options;
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub options: Options,
     /// Who is told.
     pub telling: Telling,
+    /// Where the keys of an encrypted volume are.
+    pub keys: KeyArguments,
 }
 
 impl Settings {
@@ -89,6 +92,7 @@ impl Settings {
                 Some(("log-level", name)) => self.telling.level = level_of(name)?,
                 Some(("metrics", path)) => self.telling.metrics = Some(absolute(path.into())?),
                 Some(("hook", path)) => self.telling.hook = Some(absolute(path.into())?),
+                Some((name, value)) if self.keys.apply(name, value)? => {}
                 _ => self.options.apply(option)?,
             }
         }

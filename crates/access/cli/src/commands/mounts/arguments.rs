@@ -1,5 +1,6 @@
 //! What the commands that mount a volume are told alike: options, policies, who is told.
 
+use crate::keys::{self, KeyArguments};
 use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Result, Spec};
 use std::ffi::OsStr;
@@ -21,12 +22,17 @@ pub struct MountArguments {
 }
 
 impl MountArguments {
-    /// All settings of the mount.
+    /// All settings of the mount. Keys that options name are used unless flags name some.
     ///
     /// # Errors
     /// `Usage`.
-    pub fn settings(&self) -> Result<Settings> {
-        Settings::of(&self.options, self.wear.as_ref(), &self.telling)
+    pub fn settings(&self, keys: &KeyArguments) -> Result<Settings> {
+        let mut settings = Settings::of(&self.options, self.wear.as_ref(), &self.telling)?;
+        if !keys.is_empty() {
+            settings.keys = keys.clone();
+        }
+        keys::provide(&settings.keys);
+        Ok(settings)
     }
 
     /// The volume to mount, of these disks.

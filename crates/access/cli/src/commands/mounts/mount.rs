@@ -6,6 +6,7 @@
 use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Manner, Session};
 use crate::commands::mounts::up::refuse_directory;
+use crate::keys::{self, KeyArguments, STANDARD_INPUT};
 use crate::watch::settings::Settings;
 use onode::{Class, Error, Result, Spec};
 use onode_console::Output;
@@ -46,6 +47,8 @@ use std::process::{Command, Stdio};
     compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
+    key-file=FILE, passphrase-file=FILE, keyring=NAME\n  \
+    \x20                                the key of an encrypted volume, as the flags of these names\n  \
     log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
     metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\
     In the background it logs to the journal, or to syslog where there is no journal.\n\n\
@@ -76,17 +79,26 @@ struct Report {
 /// What the background process tells its parent.
 #[derive(Debug, Serialize, Deserialize)]
 enum Outcome {
-    Live { notes: Vec<String> },
-    Failed { exit_code: u8, what: String, why: String, hint: Option<String> },
+    Live {
+        notes: Vec<String>,
+    },
+    Failed {
+        exit_code: u8,
+        what: String,
+        why: String,
+        hint: Option<String>,
+    },
+    /// It told nothing.
+    Silent,
 }
 
-pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
     if arguments.serve {
-        return serve(arguments, output);
+        return serve(arguments, keys, output);
     }
     let (image, directory) = (arguments.image.display(), arguments.directory.display());
     refuse_directory(&arguments.image, format!("the image comes first: onode mount {directory} {image}"))?;
-    let (settings, spec) = (arguments.how.settings()?, arguments.how.spec(&arguments.image)?);
+    let (settings, spec) = (arguments.how.settings(keys)?, arguments.how.spec(&arguments.image)?);
     if !arguments.foreground {
         let text = spec.to_string();
         let image = if arguments.how.without_fast { OsStr::new(&text) } else { &arguments.image };
@@ -141,41 +153,60 @@ pub fn in_background(
     onode_fuse::prepare(directory)?;
     let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
     let program = std::env::current_exe().map_err(|error| Error::host(what, &error))?;
-    let mut child = Command::new(program)
-        .args(["mount", "--serve", "-o", options])
-        .args(settings.telling.as_flags())
-        .arg("--")
-        .arg(image)
-        .arg(directory)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| Error::host(what, &error))?;
-    let mut told = Vec::new();
-    if let Some(mut pipe) = child.stdout.take() {
-        pipe.read_to_end(&mut told).map_err(|error| Error::host(what, &error))?;
+    let start = |keys: &KeyArguments, input: Option<&[u8]>| -> Result<Outcome> {
+        let mut command = Command::new(&program);
+        command.args(["mount", "--serve", "-o", options]).args(settings.telling.as_flags()).args(keys.as_flags()?);
+        command.arg("--").arg(&image).arg(&directory).current_dir("/");
+        outcome_of(&mut command, input).map_err(|error| Error::host(what, &error))
+    };
+    let reads_input = settings.keys.passphrase_file.as_ref().is_some_and(|path| path.as_os_str() == STANDARD_INPUT);
+    let input = if reads_input { Some(keys::standard_input()?) } else { None };
+    let mut outcome = start(&settings.keys, input.as_ref().map(|input| input.as_slice()))?;
+    // The background process has no terminal: a passphrase is asked for here, and is never an
+    // argument.
+    let typed = KeyArguments { passphrase_file: Some(STANDARD_INPUT.into()), ..KeyArguments::default() };
+    for attempt in 0..keys::PROMPTS {
+        let is_locked = matches!(&outcome, Outcome::Failed { exit_code, .. } if *exit_code == Class::Key.exit_code());
+        if !is_locked || !settings.keys.is_empty() {
+            break;
+        }
+        let Some(passphrase) = keys::ask_for(&spec, attempt)? else { break };
+        outcome = start(&typed, Some(passphrase.as_bytes()))?;
     }
-    match serde_json::from_slice(&told) {
-        Ok(Outcome::Live { notes }) => {
+    match outcome {
+        Outcome::Live { notes } => {
             notes.iter().for_each(|note| output.warning(note));
             Ok(())
         }
-        Ok(Outcome::Failed { exit_code, what, why, hint }) => Err(Error::told(exit_code, what, why, hint)),
-        Err(_) => Err(Error::new(Class::Bug, "cannot mount", "the background process ended without a word")
+        Outcome::Failed { exit_code, what, why, hint } => Err(Error::told(exit_code, what, why, hint)),
+        Outcome::Silent => Err(Error::new(Class::Bug, "cannot mount", "the background process ended without a word")
             .hint("run it with --foreground to see why")),
     }
 }
 
+/// Starts a background process, gives it what it is to read, and hears what came of it.
+fn outcome_of(command: &mut Command, input: Option<&[u8]>) -> std::io::Result<Outcome> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    if let Some((mut pipe, input)) = child.stdin.take().zip(input) {
+        // One that ended without reading tells why.
+        let _ = pipe.write_all(input);
+    }
+    let mut told = Vec::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_end(&mut told)?;
+    }
+    Ok(serde_json::from_slice(&told).unwrap_or(Outcome::Silent))
+}
+
 /// The background process itself.
-fn serve(arguments: &Arguments, output: &Output) -> Result<u8> {
+fn serve(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
     // It must outlive the terminal it was started from. It fails only for the leader of a group,
     // and then there is nothing to leave.
     let _ = rustix::process::setsid();
     let started = (|| {
         let spec = Spec::from_argument(&arguments.image)?;
-        Session::start(&spec, &arguments.directory, &arguments.how.settings()?, Manner::Background)
+        Session::start(&spec, &arguments.directory, &arguments.how.settings(keys)?, Manner::Background)
     })();
     match started {
         Ok(session) => {

@@ -57,7 +57,7 @@ impl Session {
     /// Opens the volume and mounts it. Signals are listened to from before the mount on, so that
     /// none of them can leave a dead mount behind.
     pub fn start(spec: &Spec, directory: &Path, settings: &Settings, manner: Manner) -> Result<Self> {
-        let Settings { options, telling } = settings;
+        let Settings { options, telling, .. } = settings;
         log::start(telling.log.as_deref(), telling.level, matches!(manner, Manner::Background))?;
         let started = Self::begin(spec, directory, options, telling, manner);
         if let Err(error) = &started {

@@ -2,8 +2,10 @@
 
 use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Event, Manner, Session};
+use crate::commands::volumes::key::{self, CostArguments};
+use crate::keys::KeyArguments;
 use crate::watch::settings::Settings;
-use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size};
+use onode::{Class, CreateOptions, Error, Result, Spec, human_size};
 use onode_console::Output;
 use onode_fuse::Ending;
 use std::ffi::{OsStr, OsString};
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
     onode up ./mnt disk.img           a certain image\n  \
     onode up ./mnt disk.img,size=8G   the size if it must be made (default 1G; it grows as it fills)\n  \
     onode up ./mnt ram:size=256M      in memory, gone at the end\n  \
+    onode up --encrypt ./mnt secret.img   encrypted; asks for a passphrase\n  \
     onode up ./mnt tier:ssd.img,hdd.img,size=8G,fast-size=1G   a fast disk in front of a big one\n  \
     onode up ./mnt --without-fast tier:ssd.img,hdd.img         the big disk alone\n\n\
     Ctrl-C unmounts and saves everything. When root mounts, all users reach the files (allow_other)\n\
@@ -27,10 +30,13 @@ pub struct Arguments {
     image: Option<OsString>,
     #[command(flatten)]
     how: MountArguments,
+    /// If the image must be made, encrypt it, as `onode mkfs --encrypt` does.
+    #[arg(long)]
+    encrypt: bool,
 }
 
-pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let settings = arguments.how.settings()?;
+pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
+    let settings = arguments.how.settings(keys)?;
     let directory = arguments.directory.as_path();
     let spec = match &arguments.image {
         Some(image) => {
@@ -42,7 +48,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     };
     let spec = arguments.how.disks_of(spec)?;
     let made_directory = make_directory(directory)?;
-    let outcome = serve(&spec, directory, &settings, output);
+    let outcome = serve(&spec, directory, (&settings, arguments.encrypt), output);
     if outcome.is_err() && made_directory {
         // It was empty and made for a mount that never came or has ended.
         let _ = std::fs::remove_dir(directory);
@@ -50,14 +56,15 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     outcome
 }
 
-fn serve(spec: &Spec, directory: &Path, settings: &Settings, output: &Output) -> Result<u8> {
+fn serve(spec: &Spec, directory: &Path, (settings, encrypts): (&Settings, bool), output: &Output) -> Result<u8> {
     if onode_fuse::prepare(directory)? {
         output.note(&format!("took away the dead mount at {}; its files are recovered now", directory.display()));
     }
     if let Some(path) = spec.image_path()
         && !path.exists()
     {
-        Volume::create(spec, &owned_by_caller())?;
+        let keys = if encrypts { &settings.keys } else { &KeyArguments::default() };
+        key::create(spec, &owned_by_caller(), encrypts, (keys, "", &CostArguments::default()))?;
         output.note(&format!("made {spec}"));
     }
     let session = Session::start(spec, directory, settings, Manner::Foreground(*output))?;

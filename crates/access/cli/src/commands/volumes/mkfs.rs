@@ -2,6 +2,8 @@
 
 use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
+use crate::commands::volumes::key::{self, CostArguments};
+use crate::keys::KeyArguments;
 use onode::{
     Class, CreateOptions, Error, Flash, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size,
     wear_of,
@@ -16,7 +18,9 @@ use std::ffi::OsString;
     onode mkfs --wear static /dev/mtd3\n  \
     onode mkfs flash:mtd:rootfs\n  \
     onode mkfs --page 2K --spare 0 --pages-per-block 128 disk.img\n  \
-    onode mkfs flash:disk.img,placement=split+atime\n\n\
+    onode mkfs flash:disk.img,placement=split+atime\n  \
+    onode mkfs --encrypt disk.img                         (asks for a passphrase; see onode key)\n  \
+    onode mkfs --encrypt --key-file disk.key disk.img\n\n\
     Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints.\n\
     Sizes are written as 4096, 4K, 512M, 8G. The image file is sparse: it grows as it fills.")]
 pub struct Arguments {
@@ -54,9 +58,18 @@ pub struct Arguments {
     /// Replace an image that is there already; its content is lost.
     #[arg(short, long)]
     force: bool,
+    /// Encrypt everything: content, names, and sizes up to blocks of 4 KiB. The key is what
+    /// --key-file, --passphrase-file or --keyring name, or a passphrase that is asked for.
+    #[arg(long)]
+    encrypt: bool,
+    /// What people call the first key slot, at most 64 bytes.
+    #[arg(long, value_name = "LABEL", default_value = "")]
+    key_label: String,
+    #[command(flatten)]
+    cost: CostArguments,
 }
 
-pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
     let mut spec = Spec::from_argument(&arguments.image)?;
     match &mut spec {
         Spec::Flash(Flash { shape, policies, .. }) => arguments.apply(shape, policies)?,
@@ -80,7 +93,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
     let options =
         CreateOptions { label: arguments.label.clone(), replace: arguments.force, inodes, ..owned_by_caller() };
-    Volume::create(&spec, &options)?;
+    key::create(&spec, &options, arguments.encrypt, (keys, &arguments.key_label, &arguments.cost))?;
     let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
     output.report(&info::Report::of(&volume))?;
     Ok(0)

@@ -1,0 +1,270 @@
+//! Keys of encrypted volumes: from a file, a keyring of the kernel, or a person at a terminal.
+//!
+//! No key is ever an argument or a variable of the environment, where other users of the computer
+//! could see it. Once this process has one it leaves no core dump.
+
+use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
+use onode::keys::{KEY_FILE_BYTES_MIN, KeyAgent, Secret, set_key_agent};
+use onode::{Class, Error, Result, Spec};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use zeroize::Zeroizing;
+
+/// The most bytes of a file with a key.
+const BYTES_MAX: u64 = 64 << 10;
+/// How often a person is asked for a passphrase.
+pub const PROMPTS: u32 = 3;
+/// The variable that names a key file where no option does.
+const VARIABLE: &str = "ONODE_KEY_FILE";
+/// Standard input as a file of a passphrase.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Where the keys of encrypted volumes are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Keys of encrypted volumes")]
+pub struct KeyArguments {
+    /// A key file: random bytes, 32 or more. Without any of these the variable ONODE_KEY_FILE may
+    /// name one, and else a passphrase is asked for.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["passphrase_file", "keyring"])]
+    pub key_file: Option<PathBuf>,
+    /// A file whose text is the passphrase; - is standard input.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "keyring")]
+    pub passphrase_file: Option<PathBuf>,
+    /// The name of a key of the type `user` in the session or user keyring of the kernel.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub keyring: Option<String>,
+}
+
+impl KeyArguments {
+    /// Takes in an option of `-o`; says whether it is one of a key.
+    ///
+    /// # Errors
+    /// `Usage` for a path that is none.
+    pub fn apply(&mut self, name: &str, value: &str) -> Result<bool> {
+        let absolute = || std::path::absolute(value).map_err(|error| Error::host_file("use", Path::new(value), &error));
+        match name {
+            "key-file" => *self = Self { key_file: Some(absolute()?), ..Self::default() },
+            "passphrase-file" => *self = Self { passphrase_file: Some(absolute()?), ..Self::default() },
+            "keyring" => *self = Self { keyring: Some(value.to_owned()), ..Self::default() },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Whether none is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same as flags for a process that works in another directory. Standard input it gets
+    /// anew.
+    ///
+    /// # Errors
+    /// If the working directory is gone.
+    pub fn as_flags(&self) -> Result<Vec<OsString>> {
+        let mut flags = Vec::new();
+        for (flag, path) in [("--key-file", &self.key_file), ("--passphrase-file", &self.passphrase_file)] {
+            if let Some(path) = path {
+                let path =
+                    if path.as_os_str() == STANDARD_INPUT { Ok(path.clone()) } else { std::path::absolute(path) };
+                let path = path.map_err(|error| Error::host("cannot find the working directory", &error))?;
+                flags.extend([flag.into(), path.into_os_string()]);
+            }
+        }
+        flags.extend(self.keyring.iter().flat_map(|name| ["--keyring".into(), name.into()]));
+        Ok(flags)
+    }
+
+    /// What these say; `None` if there is nothing (more).
+    fn secret(&self, attempt: u32) -> Result<Option<Secret>> {
+        match (&self.key_file, &self.passphrase_file, &self.keyring) {
+            (Some(path), ..) if attempt == 0 => key_file(path).map(Some),
+            (_, Some(path), _) if attempt == 0 => passphrase_file(path).map(Some),
+            (.., Some(name)) => from_keyring(name, attempt),
+            _ => Ok(None),
+        }
+    }
+
+    /// A new key: what these say, or what a person types twice.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new_secret(&self) -> Result<Secret> {
+        if let Some(secret) = self.secret(0)? {
+            return Ok(secret);
+        }
+        let first = ask("New passphrase: ")?.ok_or_else(|| {
+            Error::new(Class::Key, "cannot make a key", "there is no terminal to ask for a passphrase")
+                .hint("name a file: --key-file FILE, or --passphrase-file FILE (- is standard input)")
+        })?;
+        if ask("Once more: ")?.is_none_or(|second| *second != *first) {
+            return Err(Error::new(Class::Key, "cannot make a key", "the two passphrases differ"));
+        }
+        passphrase(first)
+    }
+}
+
+/// What this process uses, and a key that it was given already.
+#[derive(Default)]
+struct Known {
+    arguments: KeyArguments,
+    remembered: Option<Secret>,
+}
+
+static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+
+fn known<T>(with: impl FnOnce(&mut Known) -> T) -> T {
+    let known = KNOWN.get_or_init(Mutex::default);
+    with(&mut known.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Who is asked for keys by whatever opens a volume.
+struct Agent;
+
+impl KeyAgent for Agent {
+    fn secret(&self, spec: &Spec, attempt: u32) -> Result<Option<Secret>> {
+        if let Some(secret) = known(|known| known.remembered.clone()) {
+            return Ok((attempt == 0).then_some(secret));
+        }
+        let arguments = known(|known| known.arguments.clone());
+        let secret = if !arguments.is_empty() {
+            arguments.secret(attempt)?
+        } else if let Some(path) = std::env::var_os(VARIABLE) {
+            KeyArguments { key_file: Some(path.into()), ..KeyArguments::default() }.secret(attempt)?
+        } else if attempt < PROMPTS {
+            ask_for(spec, attempt)?.map(passphrase).transpose()?
+        } else {
+            None
+        };
+        Ok(secret)
+    }
+}
+
+/// Has whatever opens a volume ask these for keys from now on.
+pub fn provide(arguments: &KeyArguments) {
+    if !arguments.is_empty() {
+        known(|known| known.arguments = arguments.clone());
+    }
+    set_key_agent(Box::new(Agent));
+}
+
+/// Has whatever opens a volume use this key.
+pub fn remember(secret: Secret) {
+    known(|known| known.remembered = Some(secret));
+}
+
+/// The passphrase of a volume; `None` if there is no terminal.
+pub fn ask_for(spec: &Spec, attempt: u32) -> Result<Option<Zeroizing<String>>> {
+    let again = if attempt > 0 { "That opens no key slot. " } else { "" };
+    ask(&format!("{again}Passphrase of {spec}: "))
+}
+
+/// What a person types; `None` if there is no terminal.
+fn ask(prompt: &str) -> Result<Option<Zeroizing<String>>> {
+    if File::open("/dev/tty").is_err() {
+        return Ok(None);
+    }
+    let typed = rpassword::prompt_password(prompt);
+    typed.map(|typed| Some(Zeroizing::new(typed))).map_err(|error| Error::host("cannot ask for a passphrase", &error))
+}
+
+/// Text of standard input, without a line break at its end.
+pub fn standard_input() -> Result<Zeroizing<Vec<u8>>> {
+    read("standard input".as_ref(), std::io::stdin().lock()).map(|text| without_line_break(&text))
+}
+
+fn passphrase(text: Zeroizing<String>) -> Result<Secret> {
+    leave_no_core();
+    Secret::passphrase(text.as_bytes().to_vec()).map_err(|error| Error::new(Class::Key, "cannot use it", error.detail))
+}
+
+fn key_file(path: &Path) -> Result<Secret> {
+    let bytes = open(path)?;
+    let wrong = |error: onode_object::Error| {
+        Error::new(Class::Key, format!("cannot use the key file {}", path.display()), error.detail)
+            .hint(format!("make one: head -c {KEY_FILE_BYTES_MIN} /dev/urandom > FILE; chmod 600 FILE"))
+    };
+    leave_no_core();
+    Secret::key_file(bytes.to_vec()).map_err(wrong)
+}
+
+fn passphrase_file(path: &Path) -> Result<Secret> {
+    let text = match path.as_os_str() == STANDARD_INPUT {
+        true => standard_input()?,
+        false => without_line_break(&open(path)?),
+    };
+    leave_no_core();
+    let what = || format!("cannot use the passphrase in {}", path.display());
+    Secret::passphrase(text.to_vec()).map_err(|error| Error::new(Class::Key, what(), error.detail))
+}
+
+/// A key of the kernel can be random bytes or a passphrase: both are tried.
+fn from_keyring(name: &str, attempt: u32) -> Result<Option<Secret>> {
+    let search = |ring| KeyRing::from_special_id(ring, false)?.search(name)?.read_to_vec();
+    let found = search(KeyRingIdentifier::Session).or_else(|_| search(KeyRingIdentifier::User));
+    let bytes = Zeroizing::new(found.map_err(|error: KeyError| {
+        Error::new(Class::Key, format!("cannot use the key `{name}` of the kernel"), error.to_string())
+            .hint(format!("put it there: keyctl padd user {name} @u < FILE"))
+    })?);
+    leave_no_core();
+    let is_long = bytes.len() >= KEY_FILE_BYTES_MIN;
+    let secret = match (attempt, is_long) {
+        (0, true) => Secret::key_file(bytes.to_vec()),
+        (0, false) | (1, true) => Secret::passphrase(bytes.to_vec()),
+        _ => return Ok(None),
+    };
+    let what = || format!("cannot use the key `{name}` of the kernel");
+    secret.map(Some).map_err(|error| Error::new(Class::Key, what(), error.detail))
+}
+
+fn open(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    let file = File::open(path).map_err(|error| Error::host_file("open", path, &error))?;
+    read(path, file)
+}
+
+fn read(path: &Path, from: impl Read) -> Result<Zeroizing<Vec<u8>>> {
+    // With room for all of it no part of it is left behind where it was first.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX as usize + 1));
+    let count = from.take(BYTES_MAX + 1).read_to_end(&mut bytes);
+    if count.map_err(|error| Error::host_file("read", path, &error))? as u64 > BYTES_MAX {
+        let what = format!("cannot use {} as a key", path.display());
+        return Err(Error::new(Class::Key, what, format!("it has more than {BYTES_MAX} bytes")));
+    }
+    Ok(bytes)
+}
+
+fn without_line_break(text: &[u8]) -> Zeroizing<Vec<u8>> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    Zeroizing::new(text.strip_suffix(b"\r").unwrap_or(text).to_vec())
+}
+
+fn leave_no_core() {
+    // It fails for nobody; if it did, the key would still be as safe as the memory of the process.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_option_counts_and_others_are_none() {
+        let mut keys = KeyArguments::default();
+        assert_eq!(keys.apply("key-file", "/a"), Ok(true));
+        assert_eq!(keys.apply("keyring", "disk"), Ok(true));
+        assert_eq!(keys.apply("compress", "fast"), Ok(false));
+        assert_eq!(keys, KeyArguments { keyring: Some("disk".into()), ..KeyArguments::default() });
+        assert_eq!(keys.as_flags(), Ok(vec!["--keyring".into(), "disk".into()]));
+    }
+
+    #[test]
+    fn one_line_break_is_no_part_of_a_passphrase() {
+        for (text, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), (" a ", " a "), ("", "")] {
+            assert_eq!(without_line_break(text.as_bytes()).as_slice(), expected.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Keys of encrypted volumes: where they come from, and the slots of a volume that they open.
+//!
+//! A volume is encrypted when it is made ([`Volume::create_encrypted`](crate::Volume)). A program
+//! that opens such volumes says once where keys come from ([`set_key_agent`]); then everything
+//! that opens a volume can open those, too.
+
+use crate::error::{Class, Error, Result};
+use crate::host::random_bytes;
+use crate::open::access::{Access, Users, volume_error};
+use crate::open::device;
+use crate::spec::Spec;
+use onode_base::ErrorKind;
+use onode_fs::InodeNumber;
+use onode_fs::volume::VOLUME;
+use onode_object::{ObjectDevice, ObjectId};
+use onode_services::{Encrypted, Header, MasterKey, Session};
+use std::sync::{Arc, OnceLock};
+
+pub use onode_services::{Cost as KeyCost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, SLOTS_MAX, Secret, SlotKind};
+
+/// The objects that say how a volume is encrypted: those that each has.
+const HOLDERS: [ObjectId; 2] = [VOLUME, ObjectId(InodeNumber::ROOT.0)];
+
+/// Where the keys of volumes come from.
+pub trait KeyAgent: Send + Sync {
+    /// What may open the volume; `None` if there is nothing (more) to try. `attempt` counts from 0.
+    ///
+    /// # Errors
+    /// If a key file cannot be read, for example; the volume stays closed then.
+    fn secret(&self, spec: &Spec, attempt: u32) -> Result<Option<Secret>>;
+}
+
+static AGENT: OnceLock<Box<dyn KeyAgent>> = OnceLock::new();
+
+/// Says where this process has the keys of encrypted volumes from. Only the first one counts; tells
+/// whether this was it.
+pub fn set_key_agent(agent: Box<dyn KeyAgent>) -> bool {
+    AGENT.set(agent).is_ok()
+}
+
+/// A first key for a volume that is to be made.
+#[derive(Debug)]
+pub struct NewKey<'a> {
+    /// What opens the volume from then on.
+    pub secret: &'a Secret,
+    /// What people call it, at most [`LABEL_BYTES_MAX`] bytes.
+    pub label: &'a str,
+    /// What it costs to try a passphrase.
+    pub cost: KeyCost,
+}
+
+impl NewKey<'_> {
+    fn slot(&self, id: u32, master: &MasterKey) -> onode_object::Result<KeySlot> {
+        let salt = random_bytes().map_err(|error| onode_object::Error::new(ErrorKind::Media, error.to_string()))?;
+        KeySlot::new(id, master, self.secret, (self.label, self.cost), salt)
+    }
+}
+
+/// What is wrong with a key that somebody gave, or wants to give.
+fn key_error(what: String, error: &onode_object::Error) -> Error {
+    match error.kind {
+        ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()),
+        ErrorKind::KeyNeeded | ErrorKind::NotFound => Error::new(Class::of_device(error), what, error.detail.clone()),
+        _ => volume_error(what, error),
+    }
+}
+
+/// The encrypted device of a volume that is to be made on this one.
+pub(super) fn created<'a>(
+    spec: &Spec,
+    device: &'a dyn ObjectDevice,
+    key: &NewKey<'_>,
+) -> Result<Encrypted<&'a dyn ObjectDevice>> {
+    let failed = |error: onode_object::Error| key_error(format!("cannot make {spec}"), &error);
+    let master = MasterKey::new(random_bytes()?);
+    let header = Header::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
+    Encrypted::create(Arc::new(device), header, &master, Session::new(random_bytes()?)).map_err(failed)
+}
+
+/// The device as its volume is: encrypted, if it says so.
+pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc<dyn ObjectDevice>> {
+    // A volume in memory is made when it is opened, and holds nothing before.
+    if spec.image_path().is_none() {
+        return Ok(device);
+    }
+    let what = || format!("cannot open {spec}");
+    match Header::load(device.as_ref(), &HOLDERS) {
+        Ok(Some(header)) => {
+            let (master, _) = unlock(spec, &header)?;
+            let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
+            Ok(Arc::new(opened.map_err(|error| volume_error(what(), &error))?))
+        }
+        Ok(None) => Ok(device),
+        // What of the volume is lost is for whoever uses it to tell.
+        Err(error) if error.kind == ErrorKind::Corrupt => match is_any_encrypted(device.as_ref()) {
+            Ok(false) => Ok(device),
+            _ => Err(volume_error(what(), &error).hint("its key slots are lost: restore the image from a copy")),
+        },
+        Err(error) => Err(volume_error(what(), &error)),
+    }
+}
+
+/// Asks for keys until one opens the volume.
+fn unlock(spec: &Spec, header: &Header) -> Result<(MasterKey, u32)> {
+    let what = || format!("cannot open {spec}");
+    let mut why = "it is encrypted, and no key was given".to_owned();
+    if let Some(agent) = AGENT.get() {
+        let mut attempt = 0;
+        while let Some(secret) = agent.secret(spec, attempt)? {
+            match header.unlock(&secret) {
+                Ok(opened) => return Ok(opened),
+                Err(error) if error.kind == ErrorKind::KeyNeeded => why = error.detail,
+                Err(error) => return Err(key_error(what(), &error)),
+            }
+            attempt += 1;
+        }
+    }
+    Err(Error::new(Class::Key, what(), why))
+}
+
+/// Whether any object of a device has encrypted content, although nothing says that the volume is
+/// encrypted any more.
+pub(super) fn is_any_encrypted(device: &dyn ObjectDevice) -> onode_object::Result<bool> {
+    const AT_ONCE: usize = 256;
+    let mut from = ObjectId(0);
+    loop {
+        let some = device.list(from, AT_ONCE)?;
+        let Some(last) = some.last() else { return Ok(false) };
+        from = ObjectId(last.0 + 1);
+        for object in some {
+            if matches!(device.attribute(object, onode_object::AttributeKey::ENCRYPTED), Ok(Some(_))) {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// The key slots of a volume that nobody has mounted.
+pub struct VolumeKeys {
+    spec: Spec,
+    device: Arc<dyn ObjectDevice>,
+    header: Header,
+}
+
+impl VolumeKeys {
+    /// Opens a volume for its key slots alone; no key is asked for.
+    ///
+    /// # Errors
+    /// `Usage` if it is not encrypted; as [`Volume::open`](crate::Volume::open).
+    pub fn open(spec: &Spec, read_only: bool) -> Result<Self> {
+        let access = Access { read_only, ..Access::CHANGE };
+        let device = device::open(spec, access, Users::Alone, random_bytes()?)?.device;
+        let what = || format!("cannot use the key slots of {spec}");
+        match Header::load(device.as_ref(), &HOLDERS) {
+            Ok(Some(header)) => Ok(Self { spec: spec.clone(), device, header }),
+            Ok(None) => Err(Error::new(Class::Usage, what(), "it is not encrypted")
+                .hint("a volume is encrypted when it is made: onode mkfs --encrypt IMAGE")),
+            Err(error) => Err(volume_error(what(), &error)),
+        }
+    }
+
+    /// The slots in order of their numbers.
+    #[must_use]
+    pub fn slots(&self) -> &[KeySlot] {
+        self.header.slots()
+    }
+
+    /// Numbers of slots that are damaged, or that a newer version made.
+    #[must_use]
+    pub fn unknown(&self) -> &[u32] {
+        self.header.unknown()
+    }
+
+    /// How often the volume was opened for writing.
+    #[must_use]
+    pub const fn mounts(&self) -> u64 {
+        self.header.epoch()
+    }
+
+    /// Asks for a key until one opens the volume; returns the number of its slot.
+    ///
+    /// # Errors
+    /// `Key` if none does.
+    pub fn test(&self) -> Result<u32> {
+        unlock(&self.spec, &self.header).map(|(_, id)| id)
+    }
+
+    /// Adds a slot, after a key was asked for; returns its number.
+    ///
+    /// # Errors
+    /// `Key`; `Usage` for a key that cannot be one; `VolumeFull` if there are [`SLOTS_MAX`] slots.
+    pub fn add(&mut self, key: &NewKey<'_>) -> Result<u32> {
+        let (master, _) = unlock(&self.spec, &self.header)?;
+        self.put(&master, key, &[])
+    }
+
+    /// Puts a slot in the place of the one that the asked key opens, at once; returns the numbers
+    /// of the new one and of the old one.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn change(&mut self, key: &NewKey<'_>) -> Result<(u32, u32)> {
+        let (master, old) = unlock(&self.spec, &self.header)?;
+        Ok((self.put(&master, key, &[old])?, old))
+    }
+
+    /// Removes slots, after a key was asked for that opens one of those that stay.
+    ///
+    /// # Errors
+    /// `Key`; `NotFound` if there is no such slot; `Usage` if the key opens one of those that go.
+    pub fn remove(&mut self, ids: &[u32]) -> Result<()> {
+        let what = || format!("cannot remove a key slot of {}", self.spec);
+        let (_, id) = unlock(&self.spec, &self.header)?;
+        if ids.contains(&id) {
+            let why = format!("the key that was given opens slot {id}, which is to go");
+            return Err(Error::new(Class::Usage, what(), why)
+                .hint("give a key whose slot stays, so that somebody can open the volume afterwards"));
+        }
+        let failed = what();
+        self.header.change(self.device.as_ref(), None, ids).map_err(|error| key_error(failed, &error))
+    }
+
+    fn put(&mut self, master: &MasterKey, key: &NewKey<'_>, removed: &[u32]) -> Result<u32> {
+        let failed = |error: onode_object::Error| key_error(format!("cannot add a key to {}", self.spec), &error);
+        let id = self.header.free_id().map_err(failed)?;
+        let slot = key.slot(id, master).map_err(failed)?;
+        let what = format!("cannot add a key to {}", self.spec);
+        self.header.change(self.device.as_ref(), Some(slot), removed).map_err(|error| key_error(what, &error))?;
+        Ok(id)
+    }
+
+    /// Closes the volume.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn close(self) -> Result<()> {
+        let what = format!("cannot close {}", self.spec);
+        self.device.close().map_err(|error| volume_error(what, &error))
+    }
+}
