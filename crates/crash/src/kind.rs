@@ -4,6 +4,7 @@
 
 pub mod beside;
 pub mod compressed;
+pub mod encrypted;
 pub mod flash;
 pub mod geometry;
 pub mod scm;

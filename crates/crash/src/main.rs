@@ -136,6 +136,8 @@ enum MediumName {
     Tier,
     /// NAND, memory, and two disks with compression over their device.
     Compressed,
+    /// The same with encryption over their device.
+    Encrypted,
 }
 
 impl From<MediumName> for Media {
@@ -146,6 +148,7 @@ impl From<MediumName> for Media {
             MediumName::Beside => Self::Beside,
             MediumName::Tier => Self::Tier,
             MediumName::Compressed => Self::Compressed,
+            MediumName::Encrypted => Self::Encrypted,
         }
     }
 }

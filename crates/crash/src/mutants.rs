@@ -28,7 +28,17 @@ const DAMAGED_IMAGES: u64 = 15_000;
 
 /// Bugs of the services that show under threads or damage alone: `planted_faults` of the services
 /// finds them.
-const ELSEWHERE: [Bug; 2] = [Bug::ServicesChecksumIgnored, Bug::ServicesReadBeside];
+const ELSEWHERE: [Bug; 9] = [
+    Bug::ServicesChecksumIgnored,
+    Bug::ServicesReadBeside,
+    Bug::EncryptedTagIgnored,
+    Bug::EncryptedPlaceIgnored,
+    Bug::EncryptedEpochLate,
+    Bug::EncryptedNonceTwice,
+    Bug::EncryptedReadBeside,
+    Bug::EncryptedPartStays,
+    Bug::EncryptedDebtForgotten,
+];
 
 /// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those
 /// that no full or damaged volume is needed for: these take long and are named), each until it is
@@ -61,6 +71,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Beside") => Media::Beside,
         () if name.starts_with("Tier") => Media::Tier,
         () if name.starts_with("Services") => Media::Compressed,
+        () if name.starts_with("Encrypted") => Media::Encrypted,
         () => Media::Nand,
     }
 }
@@ -147,7 +158,8 @@ fn find(bug: Bug, states: u64, one_client: bool) -> Result<(u64, Spec, String), 
     let name = format!("{bug:?}");
     // Those of full volumes show on any level, where volumes are filled.
     let is_full = name.starts_with("Full");
-    let of_files = bug >= Bug::FsyncWithoutSync && (!name.starts_with("Services") || bug == Bug::ServicesFramesLate);
+    let of_files = bug >= Bug::FsyncWithoutSync
+        && (!name.starts_with("Services") && !name.starts_with("Encrypted") || bug == Bug::ServicesFramesLate);
     let levels: Vec<&str> = LEVELS.into_iter().filter(|level| is_full || (*level != "object") == of_files).collect();
     let media = medium_of(&name);
     // Bugs of one mode show on the shapes of that mode only, which are few among many.

@@ -52,6 +52,7 @@ impl Report {
             Media::Beside => "beside.",
             Media::Tier => "tier.",
             Media::Compressed => "compressed.",
+            Media::Encrypted => "encrypted.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

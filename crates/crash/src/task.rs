@@ -8,6 +8,7 @@ use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::compressed::{self, Wrapped};
+use crate::kind::encrypted::{self, Sealed};
 use crate::kind::flash::Flash;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::scm::Scm;
@@ -36,13 +37,15 @@ pub enum Media {
     Tier,
     /// NAND, memory, or two disks, with compression over their device.
     Compressed,
+    /// The same with encryption over their device.
+    Encrypted,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed];
+    pub const ALL: [Self; 6] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed, Self::Encrypted];
 
-    /// The kinds that compression is explored over. Flash beside a memory stores content as flash.
+    /// The kinds that services are explored over. Flash beside a memory stores content as flash.
     const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
 
     /// The name in reports.
@@ -54,6 +57,7 @@ impl Media {
             Self::Beside => "beside",
             Self::Tier => "tier",
             Self::Compressed => "compressed",
+            Self::Encrypted => "encrypted",
         }
     }
 
@@ -65,11 +69,13 @@ impl Media {
             Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
-            Self::Compressed => {
-                let shapes = Self::WRAPPED.into_iter().flat_map(Self::shapes);
-                shapes.map(|shape| format!("{}{shape}", compressed::PREFIX)).collect()
-            }
+            Self::Compressed => Self::wrapped(compressed::PREFIX),
+            Self::Encrypted => Self::wrapped(encrypted::PREFIX),
         }
+    }
+
+    fn wrapped(prefix: &str) -> Vec<String> {
+        Self::WRAPPED.into_iter().flat_map(Self::shapes).map(|shape| format!("{prefix}{shape}")).collect()
     }
 
     /// The kind of the medium with this shape.
@@ -77,6 +83,8 @@ impl Media {
     pub fn of_shape(name: &str) -> Self {
         if name.starts_with(compressed::PREFIX) {
             Self::Compressed
+        } else if name.starts_with(encrypted::PREFIX) {
+            Self::Encrypted
         } else if name.starts_with(PREFIX) {
             Self::Beside
         } else if geometry::memory_by_name(name).is_some() {
@@ -127,6 +135,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     let mut all = Vec::new();
     for shape in media.shapes() {
         let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
+        let device = device.strip_prefix(encrypted::PREFIX).unwrap_or(device);
         let (media, memory) = (Media::of_shape(device), geometry::memory_by_name(device));
         for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
@@ -163,7 +172,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
 /// call takes, and none on large ones, of which nothing is used again in a run.
 #[must_use]
 pub fn round_of_clients(media: Media, clients: &[usize], seed: u64) -> Vec<RunName> {
-    if matches!(media, Media::Scm | Media::Compressed) {
+    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted) {
         return Vec::new();
     }
     let is_small = |shape: &String| !["large", "huge", "wide"].iter().any(|name| shape.ends_with(name));
@@ -195,6 +204,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     if let Some(shape) = run.shape.strip_prefix(compressed::PREFIX) {
         return with_wrapped(shape, run, plan, visitor);
     }
+    if let Some(shape) = run.shape.strip_prefix(encrypted::PREFIX) {
+        return with_sealed(shape, run, plan, visitor);
+    }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
     }
@@ -218,6 +230,17 @@ fn with_wrapped<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) 
     }
     let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
     with_kind(Wrapped(Flash::new(shape, &run.workload, run.seed)), run, plan, visitor)
+}
+
+fn with_sealed<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
+    if let Some(shape) = geometry::memory_by_name(shape) {
+        return with_kind(Sealed(Scm::new(shape, run.seed)), run, plan, visitor);
+    }
+    if let Some(shape) = geometry::disks_by_name(shape) {
+        return with_kind(Sealed(Tier::new(shape, run.seed)), run, plan, visitor);
+    }
+    let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    with_kind(Sealed(Flash::new(shape, &run.workload, run.seed)), run, plan, visitor)
 }
 
 fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {

@@ -3,8 +3,10 @@
 mod common;
 
 use common::history::{History, Wrap};
+use common::spy::Spy;
+use common::vault::Vault;
 use onode_base::planted::{Bug, plant};
-use onode_object::Compression;
+use onode_object::{AttributeKey, AttributeKind, Compression, Durability, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_services::Compressed;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Arc;
@@ -29,19 +31,73 @@ fn history() -> Result<(), String> {
 }
 
 fn cuts() -> Result<(), String> {
-    (1..4).try_for_each(|seed| common::cuts::run(seed, 30).map(|_| ()))
+    (1..4).try_for_each(|seed| {
+        common::cuts::run(&|flash| Box::new(Compressed::new(flash, Compression::Fast)), seed, 30).map(|_| ())
+    })
+}
+
+fn readers() -> Result<(), String> {
+    common::readers::run(|ram| Box::new(Compressed::new(ram, Compression::Fast)), 3000)
+}
+
+fn encrypted_history() -> Result<(), String> {
+    for seed in 1..4 {
+        let vault = Vault::new();
+        History::new(seed, Box::new(move |inner| Box::new(vault.open(inner)))).run(300);
+    }
+    Ok(())
+}
+
+fn encrypted_cuts() -> Result<(), String> {
+    let vault = Vault::new();
+    (1..4).try_for_each(|seed| common::cuts::run(&|flash| Box::new(vault.open(&flash)), seed, 30).map(|_| ()))
+}
+
+fn encrypted_readers() -> Result<(), String> {
+    common::readers::run(|ram| Box::new(Vault::new().open(&ram)), 2000)
+}
+
+fn encrypted_nonces() -> Result<(), String> {
+    (1..4).try_for_each(|seed| common::secrecy::nonces(seed).map(|_| ()))
+}
+
+/// A full device lets an attribute take the place of another.
+fn encrypted_and_full() -> Result<(), String> {
+    let spy = Arc::new(Spy::new(false));
+    let device = Vault::new().open(&spy);
+    let object = ObjectId(9);
+    let key = |index| AttributeKey::new(AttributeKind::ENTRY, index);
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).set_attribute(object, key(1), vec![1; 50]);
+    device.commit(transaction, Durability::Buffered).map_err(|error| error.to_string())?;
+    spy.is_full.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut transaction = Transaction::new();
+    transaction.remove_attribute(object, key(1));
+    transaction.set_attribute(object, key(2), vec![1; 10]).set_attribute(object, key(3), vec![1; 8]);
+    device.commit(transaction, Durability::Buffered).map_err(|error| error.to_string())
 }
 
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 6] = [
+    let all: [(Bug, Look); 17] = [
         (Bug::ServicesChecksumIgnored, common::damage::run),
         (Bug::ServicesCutForgotten, history),
         (Bug::ServicesMapInTwo, cuts),
         (Bug::ServicesRestForgotten, history),
         (Bug::ServicesHoleForgotten, history),
-        (Bug::ServicesReadBeside, || common::readers::run(3000)),
+        (Bug::ServicesReadBeside, readers),
+        (Bug::EncryptedTagIgnored, common::secrecy::damage),
+        (Bug::EncryptedPlaceIgnored, common::secrecy::damage),
+        (Bug::EncryptedCutForgotten, encrypted_history),
+        (Bug::EncryptedHoleForgotten, encrypted_history),
+        (Bug::EncryptedRestForgotten, encrypted_history),
+        (Bug::EncryptedPartStays, encrypted_history),
+        (Bug::EncryptedMapInTwo, encrypted_cuts),
+        (Bug::EncryptedEpochLate, encrypted_nonces),
+        (Bug::EncryptedNonceTwice, encrypted_nonces),
+        (Bug::EncryptedReadBeside, encrypted_readers),
+        (Bug::EncryptedDebtForgotten, encrypted_and_full),
     ];
     for (bug, look) in all {
         plant(None);

@@ -2,7 +2,17 @@
 
 mod common;
 
+use common::readers::run;
+use common::vault::Vault;
+use onode_object::Compression;
+use onode_services::Compressed;
+
 #[test]
-fn nobody_reads_a_mixture() {
-    common::readers::run(2000).unwrap();
+fn nobody_reads_a_mixture_of_compressed_content() {
+    run(|ram| Box::new(Compressed::new(ram, Compression::Fast)), 2000).unwrap();
+}
+
+#[test]
+fn nobody_reads_a_mixture_of_encrypted_content() {
+    run(|ram| Box::new(Vault::new().open(&ram)), 500).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Cuts of power at every operation of a chip while compressed content is rewritten: what is found
+//! Cuts of power at every operation of a chip while wrapped content is rewritten: what is found
 //! afterwards is what some whole number of transactions left, none that was durable is missing.
 
 use super::changes::{Changes, OBJECTS};
@@ -7,8 +7,7 @@ use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::sim::RecordedNand;
 use onode_media::{Damage, Geometry, SimNand, SimOptions};
 use onode_object::conformance::{Tree, dump};
-use onode_object::{Compression, Durability, ObjectDevice, ObjectId, RamDevice, Transaction};
-use onode_services::Compressed;
+use onode_object::{Durability, ObjectDevice, ObjectId, RamDevice, Transaction};
 use std::sync::Arc;
 
 /// How many transactions had begun and how many were durable, from an operation of the chip on.
@@ -18,24 +17,27 @@ struct Moment {
     durable: usize,
 }
 
-fn mount(chip: &RecordedNand) -> std::result::Result<Compressed<FlashDevice>, String> {
+/// Wraps a device that may have been wrapped before.
+pub type Wrap<'a> = &'a dyn Fn(Arc<FlashDevice>) -> Box<dyn ObjectDevice>;
+
+fn mount(chip: &RecordedNand, wrap: Wrap<'_>) -> std::result::Result<Box<dyn ObjectDevice>, String> {
     let device = FlashDevice::mount(chip.clone(), &MountOptions::default()).map_err(|error| error.to_string())?;
-    Ok(Compressed::new(Arc::new(device), Compression::Fast))
+    Ok(wrap(Arc::new(device)))
 }
 
 /// Runs `steps` transactions and cuts at every operation; tells how many cuts were judged, or the
 /// first that leaves something wrong.
-pub fn run(seed: u64, steps: usize) -> std::result::Result<usize, String> {
+pub fn run(wrap: Wrap<'_>, seed: u64, steps: usize) -> std::result::Result<usize, String> {
     let geometry = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 32, blocks: 40, chips: 1 };
     let nand = SimNand::new(geometry, SimOptions::default()).map_err(|error| error.to_string())?;
     let chip = RecordedNand::new(nand, true);
     let flash = FlashDevice::format(chip.clone(), &FormatOptions::default(), &MountOptions::default());
-    let device = Compressed::new(Arc::new(flash.map_err(|error| error.to_string())?), Compression::Fast);
+    let device = wrap(Arc::new(flash.map_err(|error| error.to_string())?));
     let mut changes = Changes::small(seed);
     let model = RamDevice::new(1 << 40);
     let mut first = Transaction::new();
     (1..=OBJECTS).for_each(|object| _ = first.create(ObjectId(object), changes.hints()));
-    for device in [&device as &dyn ObjectDevice, &model] {
+    for device in [device.as_ref(), &model] {
         device.commit(first.clone(), Durability::Durable).map_err(|error| error.to_string())?;
     }
     let first_operation = chip.position();
@@ -77,8 +79,8 @@ pub fn run(seed: u64, steps: usize) -> std::result::Result<usize, String> {
         left.apply_cut(operation, damage, prng.next_u64()).map_err(|error| error.to_string())?;
         let since = moments.partition_point(|moment| moment.position <= position).saturating_sub(1);
         let Moment { begun, durable, .. } = moments[since];
-        let found =
-            mount(&RecordedNand::new(left, false)).and_then(|device| dump(&device).map_err(|error| error.to_string()));
+        let found = mount(&RecordedNand::new(left, false), wrap)
+            .and_then(|device| dump(&*device).map_err(|error| error.to_string()));
         let found = found.map_err(|error| format!("cut {number} ({damage:?}): {error}"))?;
         let allowed = &states[durable..=begun.min(states.len() - 1)];
         if !allowed.iter().any(|state| found.difference(state).is_none()) {

@@ -8,5 +8,6 @@ pub mod full;
 pub mod history;
 pub mod hostile;
 pub mod readers;
+pub mod secrecy;
 pub mod spy;
 pub mod vault;

@@ -1,7 +1,6 @@
 //! Readers beside a writer: an object is one of two contents, never a mixture.
 
-use onode_object::{Compression, Durability, Hints, ObjectDevice, ObjectId, RamDevice, Transaction};
-use onode_services::Compressed;
+use onode_object::{Durability, Hints, ObjectDevice, ObjectId, RamDevice, Transaction};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,8 +18,8 @@ fn content(number: u64) -> Vec<u8> {
 
 /// Rewrites an object, whole or in part, while others read it; tells the first mixture that was
 /// seen.
-pub fn run(rounds: u64) -> Result<(), String> {
-    let device = Compressed::new(Arc::new(RamDevice::new(1 << 30)), Compression::Fast);
+pub fn run(wrap: impl FnOnce(Arc<RamDevice>) -> Box<dyn ObjectDevice>, rounds: u64) -> Result<(), String> {
+    let device = wrap(Arc::new(RamDevice::new(1 << 30)));
     let contents: Vec<Vec<u8>> = (0..4).map(content).collect();
     let put = |number: usize| {
         let mut transaction = Transaction::new();
