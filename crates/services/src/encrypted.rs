@@ -16,13 +16,13 @@ mod settle;
 mod slot;
 mod translate;
 
-pub use header::{Header, SLOTS_MAX};
+pub use header::{KeyHeader, SLOTS_MAX};
 pub use keys::{MasterKey, Session};
-pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind};
+pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind, SlotSettings};
 
 use crate::encrypted::cipher::OVERHEAD_BYTES;
 use crate::encrypted::keys::Keys;
-use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, Part, UNIT_BYTES, is_ours};
+use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, MapPart, UNIT_BYTES, is_ours};
 use crate::shards::Shards;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
@@ -43,10 +43,10 @@ const MAPS: u64 = 64;
 pub struct Encrypted<D: ?Sized> {
     inner: Arc<D>,
     keys: Keys,
-    shards: Shards<Part>,
+    shards: Shards<MapPart>,
     is_shared: bool,
     /// What some objects say, for when one of them is made, or made anew.
-    header: Mutex<Header>,
+    header: Mutex<KeyHeader>,
 }
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
@@ -55,7 +55,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     ///
     /// # Errors
     /// `KeyNeeded` if the header has another master key.
-    pub fn create(inner: Arc<D>, mut header: Header, master: &MasterKey, session: Session) -> Result<Self> {
+    pub fn create(inner: Arc<D>, mut header: KeyHeader, master: &MasterKey, session: Session) -> Result<Self> {
         header.verify(master)?;
         let epoch = header.begin_new()?;
         Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
@@ -66,7 +66,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     ///
     /// # Errors
     /// `KeyNeeded` if this is not its master key; those of the device.
-    pub fn open(inner: Arc<D>, mut header: Header, master: &MasterKey, session: Session) -> Result<Self> {
+    pub fn open(inner: Arc<D>, mut header: KeyHeader, master: &MasterKey, session: Session) -> Result<Self> {
         header.verify(master)?;
         if inner.info().read_only.is_some() {
             return Ok(Self::new(inner, header, master, session));
@@ -78,7 +78,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         Ok(Self::new(inner, header, master, session.in_epoch(epoch)))
     }
 
-    fn new(inner: Arc<D>, header: Header, master: &MasterKey, session: Session) -> Self {
+    fn new(inner: Arc<D>, header: KeyHeader, master: &MasterKey, session: Session) -> Self {
         let is_shared = inner.share().is_some();
         Self { inner, keys: Keys::new(master, session), shards: Shards::new(), is_shared, header: Mutex::new(header) }
     }
@@ -91,7 +91,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// What the volume says of its encryption.
     #[must_use]
-    pub fn header(&self) -> Header {
+    pub fn header(&self) -> KeyHeader {
         self.header.lock().clone()
     }
 
@@ -99,7 +99,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         &self.keys
     }
 
-    const fn shards(&self) -> &Shards<Part> {
+    const fn shards(&self) -> &Shards<MapPart> {
         &self.shards
     }
 

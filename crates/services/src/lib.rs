@@ -1,8 +1,9 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
-//! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it secret.
-//! They know objects, and neither a medium nor a file; the wrapped device sees ordinary objects, so
-//! no format below changes. Nothing here reads a clock, draws a random number or starts a thread.
+//! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
+//! secret. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
+//! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
+//! a thread.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "compression", feature = "encryption")),
@@ -22,6 +23,6 @@ mod turn;
 #[cfg(feature = "compression")]
 pub use compressed::Compressed;
 #[cfg(feature = "encryption")]
-pub use encrypted::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session, SlotKind};
+pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotKind, SlotSettings};
 #[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};

@@ -6,7 +6,7 @@ use common::secrecy::{HOLDERS, Witness, damage, made, master, nonces, opened, se
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
 };
-use onode_services::{Encrypted, Header, MasterKey, Session};
+use onode_services::{Encrypted, KeyHeader, MasterKey, Session};
 use std::sync::Arc;
 
 const NAME: AttributeKey = AttributeKey::new(AttributeKind::ENTRY, 77);
@@ -57,20 +57,20 @@ fn a_wrong_key_opens_nothing_and_writes_nothing() {
     let witness = Witness::new();
     drop(made(Arc::clone(&witness)));
     let before = witness.seen.lock().len();
-    let header = Header::load(witness.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
+    let header = KeyHeader::load(witness.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
     assert_eq!(header.unlock(&secret(2)).err().map(|error| error.kind), Some(ErrorKind::KeyNeeded));
     let other = MasterKey::new([3; 32]);
     let refused = Encrypted::open(Arc::clone(&witness), header, &other, Session::new([0; 32])).err();
     assert_eq!(refused.map(|error| error.kind), Some(ErrorKind::KeyNeeded));
     assert_eq!(witness.seen.lock().len(), before);
-    assert!(Header::load(&RamDevice::new(1 << 20), &HOLDERS).unwrap().is_none());
+    assert!(KeyHeader::load(&RamDevice::new(1 << 20), &HOLDERS).unwrap().is_none());
 }
 
 #[test]
 fn keys_are_added_and_removed_and_the_last_one_stays() {
     let ram = Arc::new(RamDevice::with_crash_model(1 << 20));
     drop(made(Arc::clone(&ram)));
-    let load = || Header::load(ram.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
+    let load = || KeyHeader::load(ram.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
     let mut header = load();
     let id = header.free_id().unwrap();
     header.change(ram.as_ref(), Some(slot(id, 2)), &[]).unwrap();
@@ -114,7 +114,7 @@ fn the_key_slots_outlive_either_object_that_has_them() {
         let mut transaction = Transaction::new();
         transaction.create(lost, Hints::default());
         device.commit(transaction, Durability::Durable).unwrap();
-        assert!(Header::load(ram.as_ref(), &[lost]).unwrap().is_some());
+        assert!(KeyHeader::load(ram.as_ref(), &[lost]).unwrap().is_some());
     }
 }
 

@@ -13,7 +13,7 @@ use onode_fs::Inodes;
 use onode_fs::volume::VOLUME;
 use onode_object::ObjectId;
 use onode_object::powers::Attach;
-use onode_services::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session};
+use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::sync::Arc;
 
 /// Names of shapes begin with this.
@@ -27,9 +27,10 @@ const HOLDERS: [ObjectId; 2] = [VOLUME, ObjectId(1)];
 pub struct Sealed<K>(pub K);
 
 /// The header of a volume that is to be made.
-fn header(master: &MasterKey) -> onode_object::Result<Header> {
+fn header(master: &MasterKey) -> onode_object::Result<KeyHeader> {
     let secret = Secret::key_file(vec![3; 32])?;
-    Ok(Header::new(&HOLDERS, master, KeySlot::new(0, master, &secret, ("", Cost::LEAST), [4; 16])?))
+    let settings = SlotSettings { id: 0, label: "", cost: Cost::LEAST, salt: [4; 16] };
+    Ok(KeyHeader::new(&HOLDERS, master, KeySlot::new(master, &secret, settings)?))
 }
 
 impl<K: Kind> Kind for Sealed<K> {
@@ -43,7 +44,7 @@ impl<K: Kind> Kind for Sealed<K> {
     fn mount(&self, medium: &K::Medium, read_only: bool) -> onode_object::Result<Self::Device> {
         let device = Arc::new(self.0.mount(medium, read_only)?);
         let (master, session) = (MasterKey::new([1; 32]), Session::new([2; 32]));
-        match Header::load(device.as_ref(), &HOLDERS)? {
+        match KeyHeader::load(device.as_ref(), &HOLDERS)? {
             Some(header) => Encrypted::open(device, header, &master, session),
             None => Encrypted::create(device, header(&master)?, &master, session),
         }

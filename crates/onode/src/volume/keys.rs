@@ -13,7 +13,7 @@ use onode_base::ErrorKind;
 use onode_fs::InodeNumber;
 use onode_fs::volume::VOLUME;
 use onode_object::{ObjectDevice, ObjectId};
-use onode_services::{Encrypted, Header, MasterKey, Session};
+use onode_services::{Encrypted, KeyHeader, MasterKey, Session, SlotSettings};
 use std::sync::{Arc, OnceLock};
 
 pub use onode_services::{Cost as KeyCost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, SLOTS_MAX, Secret, SlotKind};
@@ -52,7 +52,7 @@ pub struct NewKey<'a> {
 impl NewKey<'_> {
     fn slot(&self, id: u32, master: &MasterKey) -> onode_object::Result<KeySlot> {
         let salt = random_bytes().map_err(|error| onode_object::Error::new(ErrorKind::Media, error.to_string()))?;
-        KeySlot::new(id, master, self.secret, (self.label, self.cost), salt)
+        KeySlot::new(master, self.secret, SlotSettings { id, label: self.label, cost: self.cost, salt })
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn created<'a>(
 ) -> Result<Encrypted<&'a dyn ObjectDevice>> {
     let failed = |error: onode_object::Error| key_error(format!("cannot make {spec}"), &error);
     let master = MasterKey::new(random_bytes()?);
-    let header = Header::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
+    let header = KeyHeader::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
     Encrypted::create(Arc::new(device), header, &master, Session::new(random_bytes()?)).map_err(failed)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc
         return Ok(device);
     }
     let what = || format!("cannot open {spec}");
-    match Header::load(device.as_ref(), &HOLDERS) {
+    match KeyHeader::load(device.as_ref(), &HOLDERS) {
         Ok(Some(header)) => {
             let (master, _) = unlock(spec, &header)?;
             let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
@@ -101,7 +101,7 @@ pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc
 }
 
 /// Asks for keys until one opens the volume.
-fn unlock(spec: &Spec, header: &Header) -> Result<(MasterKey, u32)> {
+fn unlock(spec: &Spec, header: &KeyHeader) -> Result<(MasterKey, u32)> {
     let what = || format!("cannot open {spec}");
     let mut why = "it is encrypted, and no key was given".to_owned();
     if let Some(agent) = AGENT.get() {
@@ -139,7 +139,7 @@ pub(super) fn is_any_encrypted(device: &dyn ObjectDevice) -> onode_object::Resul
 pub struct VolumeKeys {
     spec: Spec,
     device: Arc<dyn ObjectDevice>,
-    header: Header,
+    header: KeyHeader,
 }
 
 impl VolumeKeys {
@@ -151,7 +151,7 @@ impl VolumeKeys {
         let access = Access { read_only, ..Access::CHANGE };
         let device = device::open(spec, access, Users::Alone, random_bytes()?)?.device;
         let what = || format!("cannot use the key slots of {spec}");
-        match Header::load(device.as_ref(), &HOLDERS) {
+        match KeyHeader::load(device.as_ref(), &HOLDERS) {
             Ok(Some(header)) => Ok(Self { spec: spec.clone(), device, header }),
             Ok(None) => Err(Error::new(Class::Usage, what(), "it is not encrypted")
                 .hint("a volume is encrypted when it is made: onode mkfs --encrypt IMAGE")),

@@ -20,15 +20,16 @@ const TRIES: usize = 8;
 const UNUSED: AttributeKey = AttributeKey::new(onode_object::AttributeKind::SERVICE, u64::MAX);
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
-    /// Adds what sets an attribute. On a full device one may take the place of another (N7): what
+    /// What sets an attribute. On a full device one may take the place of another (N7): what
     /// it is longer by when it is sealed is paid for by punches of nothing, if `is_frugal`.
     pub(super) fn set_attribute(
         &self,
         object: ObjectId,
         key: AttributeKey,
         value: &[u8],
-        (is_frugal, mutations): (bool, &mut Vec<Mutation>),
-    ) -> Result<()> {
+        is_frugal: bool,
+    ) -> Result<Vec<Mutation>> {
+        let mut mutations = Vec::with_capacity(1);
         let context = Context::of_kind(What::Attribute, object, key.kind.0, key.index);
         let mut sealed = self.keys().attributes().seal_value(&self.keys().nonce()?, &context, value);
         let rest = sealed.split_off(sealed.len().min(MAX));
@@ -53,7 +54,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 Mutation::SetAttribute { object, key: place, value: rest }
             });
         }
-        Ok(())
+        Ok(mutations)
     }
 
     /// What removes an attribute. What a long one had besides stays until the object goes, or

@@ -2,8 +2,9 @@
 //! that it is encrypted and how, the epoch of the last mount, and the key slots.
 //!
 //! None of it is secret. Each of these objects, the holders, says it all: without it nobody can
-//! open the volume any more, so it must not be lost with one object. A slot is added or removed by one transaction, so that at every cut of
-//! power the one that opened the volume before does so after it, or the new one does.
+//! open the volume any more, so it must not be lost with one object. A slot is added or removed by
+//! one transaction, so that at every cut of power the one that opened the volume before does so
+//! after it, or the new one does.
 
 use crate::encrypted::keys::{MasterKey, derive, next_epoch};
 use crate::encrypted::map::{is_ours, volume_key};
@@ -23,7 +24,7 @@ pub const SLOTS_MAX: usize = 32;
 
 /// What a volume says of its encryption.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct KeyHeader {
     /// The objects that say it, the first one first.
     holders: Vec<ObjectId>,
     check: [u8; CHECK_BYTES],
@@ -33,15 +34,15 @@ pub struct Header {
     unknown: Vec<u32>,
 }
 
-impl Header {
+impl KeyHeader {
     /// Of a volume that is to be made, with a first slot. The objects that say it are made later.
     #[must_use]
     pub fn new(holders: &[ObjectId], master: &MasterKey, first: KeySlot) -> Self {
         Self { holders: holders.to_vec(), check: check(master), epoch: 0, slots: vec![first], unknown: Vec::new() }
     }
 
-    /// Of the volume on a device, as its objects `holders` say; `None` if it is not encrypted, or if
-    /// there is none. Who does not say it is asked only if the one before is lost or damaged.
+    /// Of the volume on a device, as its objects `holders` say; `None` if it is not encrypted, or
+    /// if there is none. A later one is asked only if those before are lost or damaged.
     ///
     /// # Errors
     /// `NotSupported` if a newer version encrypted it; `Corrupt`; those of the device.

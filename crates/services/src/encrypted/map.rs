@@ -69,7 +69,7 @@ pub(super) fn is_ours(key: AttributeKey) -> bool {
 
 /// What is known of a block.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct BlockEntry {
     pub(super) nonce: Nonce,
     pub(super) tag: Tag,
     /// From where to where its bytes count; the others read as zeros.
@@ -83,7 +83,7 @@ pub(super) struct Entry {
 const HAS_HOLES: u8 = 1;
 const IS_INLINE: u8 = 2;
 
-impl Entry {
+impl BlockEntry {
     /// Of a block that was just sealed.
     pub(super) fn sealed(nonce: Nonce, tag: Tag, until: u64, is_inline: bool) -> Self {
         let units = until.div_ceil(UNIT_BYTES) as u8;
@@ -163,7 +163,7 @@ impl DataKey {
 pub(super) struct Head {
     pub(super) size: u64,
     pub(super) key: Arc<DataKey>,
-    pub(super) first: Entry,
+    pub(super) first: BlockEntry,
 }
 
 impl Head {
@@ -189,7 +189,7 @@ impl Head {
         let plain = plain.ok_or("its head is not what was sealed")?;
         let (size, rest) = plain.split_first_chunk().ok_or("its head is too short")?;
         let (key, first) = rest.split_first_chunk::<KEY_BYTES>().ok_or("its head is too short")?;
-        let first = Entry::parse(first).ok_or("its head says nonsense")?;
+        let first = BlockEntry::parse(first).ok_or("its head says nonsense")?;
         let key = Arc::new(DataKey::new(Zeroizing::new(*key)));
         Ok(Self { size: u64::from_le_bytes(*size), key, first })
     }
@@ -197,17 +197,17 @@ impl Head {
 
 /// The entries of a group.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Group {
-    entries: [Entry; GROUP_BLOCKS as usize],
+pub(super) struct BlockGroup {
+    entries: [BlockEntry; GROUP_BLOCKS as usize],
 }
 
-impl Group {
+impl BlockGroup {
     /// The entry of a block of this group.
-    pub(super) const fn entry(&self, block: u64) -> Entry {
+    pub(super) const fn entry(&self, block: u64) -> BlockEntry {
         self.entries[(block % GROUP_BLOCKS) as usize]
     }
 
-    pub(super) const fn set(&mut self, block: u64, entry: Entry) {
+    pub(super) const fn set(&mut self, block: u64, entry: BlockEntry) {
         self.entries[(block % GROUP_BLOCKS) as usize] = entry;
     }
 
@@ -243,16 +243,16 @@ impl Group {
         }
         let mut found = Self::default();
         for (place, bytes) in found.entries.iter_mut().zip(entries) {
-            *place = Entry::parse(bytes).ok_or("what is known of a block is nonsense")?;
+            *place = BlockEntry::parse(bytes).ok_or("what is known of a block is nonsense")?;
         }
         Ok(found)
     }
 }
 
 /// A part of the map of an object, as a shard remembers it.
-pub(super) enum Part {
+pub(super) enum MapPart {
     Head(Head),
-    Group(Group),
+    Group(BlockGroup),
 }
 
 /// The number of a head among the parts of an object.
@@ -273,35 +273,35 @@ mod tests {
     fn heads_and_groups_are_read_as_they_were_stored() {
         let keys = keys();
         let key = Arc::new(DataKey::new(keys.data_key().expect("a key")));
-        let entry = |valid| Entry::sealed([3; 12], [4; 16], valid, false);
+        let entry = |valid| BlockEntry::sealed([3; 12], [4; 16], valid, false);
         let head = Head { size: 70_000, key: Arc::clone(&key), first: entry(4096) };
         let stored = head.value(OBJECT, &keys).expect("it can be sealed");
         let read = Head::parse(OBJECT, &stored, &keys).unwrap_or_else(|why| panic!("{why}"));
         assert!((read.size, read.first) == (70_000, entry(4096)) && *read.key.bytes == *key.bytes);
         assert!(Head::parse(ObjectId(6), &stored, &keys).is_err());
-        let mut group = Group::default();
+        let mut group = BlockGroup::default();
         for block in [16, 20, 31] {
             group.set(block, entry(block * 100).cut(5..block * 90, block == 20));
         }
         let stored = group.value(OBJECT, 1, &key, &[5; 12]);
         assert!(stored.len() <= Transaction::MAX_ATTRIBUTE_BYTES);
-        assert!(Group::parse(OBJECT, 1, &stored, &key).is_ok_and(|read| read == group));
-        assert!(Group::parse(OBJECT, 2, &stored, &key).is_err());
+        assert!(BlockGroup::parse(OBJECT, 1, &stored, &key).is_ok_and(|read| read == group));
+        assert!(BlockGroup::parse(OBJECT, 2, &stored, &key).is_err());
     }
 
     #[test]
     fn nonsense_is_no_entry() {
-        let whole = Entry::sealed([3; 12], [4; 16], 4096, true);
+        let whole = BlockEntry::sealed([3; 12], [4; 16], 4096, true);
         for bad in [
-            Entry { until: 4097, ..whole },
-            Entry { from: 4097, ..whole },
-            Entry { units: 65, ..whole },
-            Entry { units: 63, ..whole },
-            Entry { flags: 4, ..whole },
+            BlockEntry { until: 4097, ..whole },
+            BlockEntry { from: 4097, ..whole },
+            BlockEntry { units: 65, ..whole },
+            BlockEntry { units: 63, ..whole },
+            BlockEntry { flags: 4, ..whole },
         ] {
             let mut bytes = Vec::new();
             bad.write(&mut bytes);
-            assert!(Entry::parse(&bytes).is_none());
+            assert!(BlockEntry::parse(&bytes).is_none());
         }
     }
 

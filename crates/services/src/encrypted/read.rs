@@ -7,13 +7,13 @@
 use crate::encrypted::Encrypted;
 use crate::encrypted::cipher::{Context, What};
 use crate::encrypted::map::{
-    BLOCK_BYTES, DataKey, Entry, GROUP_BLOCKS, Group, HEAD, HEAD_PART, Head, INLINE_KEY, Part, UNIT_BYTES, group_key,
-    holes_key,
+    BLOCK_BYTES, BlockEntry, BlockGroup, DataKey, GROUP_BLOCKS, HEAD, HEAD_PART, Head, INLINE_KEY, MapPart, UNIT_BYTES,
+    group_key, holes_key,
 };
 use crate::ranges::Ranges;
 use crate::shards::Known;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{AttributeKey, Error, ErrorKind, ObjectDevice, ObjectId, Result};
+use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,15 +22,21 @@ const BLOCK: usize = BLOCK_BYTES as usize;
 const HOLE_BYTES: usize = 4;
 const BITS_BYTES: usize = BLOCK / 8;
 
+/// A block of an object, and what is known of it.
+struct Numbered {
+    number: u64,
+    entry: BlockEntry,
+}
+
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// A part of what is known of an object: what is remembered, or what `parse` makes of its
     /// attribute.
     fn part(
         &self,
         object: ObjectId,
-        (number, key): (u64, AttributeKey),
-        parse: impl FnOnce(&[u8]) -> std::result::Result<Part, &'static str>,
-    ) -> Result<Known<Part>> {
+        number: u64,
+        parse: impl FnOnce(&[u8]) -> std::result::Result<MapPart, &'static str>,
+    ) -> Result<Known<MapPart>> {
         let shard = self.shards().of(object);
         // Another host may change it any time: then the device is asked.
         if !self.is_shared()
@@ -38,6 +44,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         {
             return Ok(known);
         }
+        let key = if number == HEAD_PART { HEAD } else { group_key(number) };
         let known = match self.inner().attribute(object, key)? {
             Some(value) => Some(Arc::new(parse(&value).map_err(|why| self.lost_part(object, number, why))?)),
             None => None,
@@ -64,11 +71,11 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// # Errors
     /// `NotFound` if there is no such object; `Corrupt`.
     pub(super) fn head(&self, object: ObjectId) -> Result<Option<Head>> {
-        let parse = |value: &[u8]| Head::parse(object, value, self.keys()).map(Part::Head);
-        let known = self.part(object, (HEAD_PART, HEAD), parse)?;
+        let parse = |value: &[u8]| Head::parse(object, value, self.keys()).map(MapPart::Head);
+        let known = self.part(object, HEAD_PART, parse)?;
         Ok(known.and_then(|part| match &*part {
-            Part::Head(head) => Some(head.clone()),
-            Part::Group(_) => None,
+            MapPart::Head(head) => Some(head.clone()),
+            MapPart::Group(_) => None,
         }))
     }
 
@@ -76,12 +83,12 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     ///
     /// # Errors
     /// As [`head`](Self::head).
-    pub(super) fn group(&self, object: ObjectId, group: u64, key: &DataKey) -> Result<Option<Group>> {
-        let parse = |value: &[u8]| Group::parse(object, group, value, key).map(Part::Group);
-        let known = self.part(object, (group, group_key(group)), parse)?;
+    pub(super) fn group(&self, object: ObjectId, group: u64, key: &DataKey) -> Result<Option<BlockGroup>> {
+        let parse = |value: &[u8]| BlockGroup::parse(object, group, value, key).map(MapPart::Group);
+        let known = self.part(object, group, parse)?;
         Ok(known.and_then(|part| match &*part {
-            Part::Group(group) => Some(group.clone()),
-            Part::Head(_) => None,
+            MapPart::Group(group) => Some(group.clone()),
+            MapPart::Head(_) => None,
         }))
     }
 
@@ -89,7 +96,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     pub(super) fn read_content(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let Some(head) = self.head(object)? else { return Ok(0) };
         let count = head.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let done = self.read_blocks(object, &head, offset, (count, buffer));
+        let done = self.read_blocks(object, &head, offset, &mut buffer[..count]);
         if done.is_err() {
             // What was not verified, or is still sealed, is nobody's to see.
             buffer[..count].fill(0);
@@ -97,14 +104,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         done.map(|()| count)
     }
 
-    /// Fills the first `count` bytes of the buffer, which the object has.
-    fn read_blocks(
-        &self,
-        object: ObjectId,
-        head: &Head,
-        offset: u64,
-        (count, buffer): (usize, &mut [u8]),
-    ) -> Result<()> {
+    /// Fills the buffer with bytes that the object has.
+    fn read_blocks(&self, object: ObjectId, head: &Head, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let count = buffer.len();
         let mut done = 0;
         let mut scratch = Vec::new();
         while done < count {
@@ -131,7 +133,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         let start = first * BLOCK_BYTES;
         let count = self.inner().read(object, start, blocks).map_err(|error| as_seen(error, head.size))?;
         blocks[count..].fill(0);
-        let mut group: Option<(u64, Option<Group>)> = None;
+        let mut group: Option<(u64, Option<BlockGroup>)> = None;
         for (number, bytes) in (first..).zip(blocks.chunks_exact_mut(BLOCK)) {
             let entry = if number == 0 {
                 head.first
@@ -140,15 +142,24 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 if group.as_ref().is_none_or(|(known, _)| *known != wanted) {
                     group = Some((wanted, self.group(object, wanted, &head.key)?));
                 }
-                group.as_ref().and_then(|(_, group)| group.as_ref()).map_or(Entry::default(), |one| one.entry(number))
+                group
+                    .as_ref()
+                    .and_then(|(_, group)| group.as_ref())
+                    .map_or(BlockEntry::default(), |one| one.entry(number))
             };
-            self.open_block(object, head, (number, entry), bytes)?;
+            self.open_block(object, head, &Numbered { number, entry }, bytes)?;
         }
         Ok(())
     }
 
     /// What a block holds, in place of what is stored of it. What does not count is zeros.
-    fn open_block(&self, object: ObjectId, head: &Head, (number, entry): (u64, Entry), bytes: &mut [u8]) -> Result<()> {
+    fn open_block(
+        &self,
+        object: ObjectId,
+        head: &Head,
+        &Numbered { number, entry }: &Numbered,
+        bytes: &mut [u8],
+    ) -> Result<()> {
         let lost = |why: &str| {
             let start = number * BLOCK_BYTES;
             let end = (start + BLOCK_BYTES).min(head.size.max(start));

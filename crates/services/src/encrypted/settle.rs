@@ -10,7 +10,8 @@ use crate::encrypted::Encrypted;
 use crate::encrypted::attributes::CUT_BYTES;
 use crate::encrypted::cipher::{Context, OVERHEAD_BYTES, What};
 use crate::encrypted::map::{
-    BLOCK_BYTES, DataKey, Entry, GROUP_BLOCKS, Group, HEAD, HEAD_PART, Head, INLINE_KEY, Part, group_key, holes_key,
+    BLOCK_BYTES, BlockEntry, BlockGroup, DataKey, GROUP_BLOCKS, HEAD, HEAD_PART, Head, INLINE_KEY, MapPart, group_key,
+    holes_key,
 };
 use crate::encrypted::read::value_of;
 use crate::life::{Life, Patch};
@@ -28,12 +29,12 @@ const BLOCK: usize = BLOCK_BYTES as usize;
 const JOINED_BYTES: usize = 1 << 20;
 
 /// The changes of one object as they come together.
-struct Settling<'a> {
+struct Sealing<'a> {
     life: &'a Life<()>,
     head_before: Option<Head>,
     head: Head,
     /// Groups that were looked at: as they were, if they were there, and as they will be.
-    groups: BTreeMap<u64, (Option<Group>, Group)>,
+    groups: BTreeMap<u64, (Option<BlockGroup>, BlockGroup)>,
     /// What goes of what the wrapped object has.
     going: Ranges,
     /// What comes.
@@ -46,7 +47,7 @@ struct Settling<'a> {
     growth: i64,
 }
 
-impl Settling<'_> {
+impl Sealing<'_> {
     /// Sets an attribute, which had `before` bytes if it was there, or removes it.
     fn set(&mut self, key: AttributeKey, before: Option<usize>, after: Option<Vec<u8>>) {
         let object = self.life.object;
@@ -71,7 +72,7 @@ const fn cost(bytes: usize) -> i64 {
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// Adds what the changes of an object's content are to a plan. On a full device they may be
     /// such that it has to take, if `is_frugal`.
-    pub(super) fn settle(&self, life: &Life<()>, is_frugal: bool, plan: &mut Plan<Part>) -> Result<()> {
+    pub(super) fn settle(&self, life: &Life<()>, is_frugal: bool, plan: &mut Plan<MapPart>) -> Result<()> {
         let object = life.object;
         let head_before = if life.is_new { None } else { self.head(object)? };
         let is_changed = !life.patches.is_empty() || !life.cleared.is_empty() || life.size != life.size_before;
@@ -82,10 +83,12 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         }
         let mut head = match &head_before {
             Some(head) => head.clone(),
-            None => Head { size: 0, key: Arc::new(DataKey::new(self.keys().data_key()?)), first: Entry::default() },
+            None => {
+                Head { size: 0, key: Arc::new(DataKey::new(self.keys().data_key()?)), first: BlockEntry::default() }
+            }
         };
         head.size = life.size;
-        let mut it = Settling {
+        let mut it = Sealing {
             life,
             head_before,
             head,
@@ -104,7 +107,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// The group of a block, to be changed.
-    fn changing<'a>(&self, it: &'a mut Settling<'_>, block: u64) -> Result<&'a mut Group> {
+    fn changing<'a>(&self, it: &'a mut Sealing<'_>, block: u64) -> Result<&'a mut BlockGroup> {
         let number = block / GROUP_BLOCKS;
         let (object, is_new, key) = (it.life.object, it.head_before.is_none(), Arc::clone(it.key()));
         let pair = match it.groups.entry(number) {
@@ -118,14 +121,14 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         Ok(&mut pair.1)
     }
 
-    fn entry(&self, it: &mut Settling<'_>, block: u64) -> Result<Entry> {
+    fn entry(&self, it: &mut Sealing<'_>, block: u64) -> Result<BlockEntry> {
         if block == 0 {
             return Ok(it.head.first);
         }
         Ok(self.changing(it, block)?.entry(block))
     }
 
-    fn set_entry(&self, it: &mut Settling<'_>, block: u64, entry: Entry) -> Result<()> {
+    fn set_entry(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
         if block == 0 {
             it.head.first = entry;
         } else {
@@ -136,7 +139,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// Blocks without new bytes of which something goes. Those of which nothing is left become
     /// holes of the wrapped object, and their entries stay: a hole has nothing to be opened.
-    fn settle_cleared(&self, it: &mut Settling<'_>) -> Result<()> {
+    fn settle_cleared(&self, it: &mut Sealing<'_>) -> Result<()> {
         let mut edges = BTreeSet::new();
         for (start, end) in it.life.cleared.iter() {
             if start % BLOCK_BYTES != 0 {
@@ -154,13 +157,13 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         // The attribute is no part of the wrapped content.
         if it.head.first.is_inline() && it.going.covers(0, BLOCK_BYTES) && !it.life.patches.contains_key(&0) {
             self.forget(it, 0, it.head.first)?;
-            it.head.first = Entry::default();
+            it.head.first = BlockEntry::default();
         }
         Ok(())
     }
 
     /// A block without new bytes of which a part goes.
-    fn settle_edge(&self, it: &mut Settling<'_>, block: u64) -> Result<()> {
+    fn settle_edge(&self, it: &mut Sealing<'_>, block: u64) -> Result<()> {
         let entry = self.entry(it, block)?;
         let Range { start, end } = entry.counting();
         let gone = it.life.cleared_of(block);
@@ -178,7 +181,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         let Some((first, _)) = left.iter().next() else {
             self.forget(it, block, entry)?;
             it.going.add(block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
-            return self.set_entry(it, block, Entry::default());
+            return self.set_entry(it, block, BlockEntry::default());
         };
         let holes = gaps(&left);
         let value = if holes.is_empty() {
@@ -193,7 +196,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// What a block has in attributes of its own is needed no more.
-    fn forget(&self, it: &mut Settling<'_>, block: u64, entry: Entry) -> Result<()> {
+    fn forget(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
         let object = it.life.object;
         for (is_there, key) in [(entry.has_holes(), holes_key(block)), (entry.is_inline(), INLINE_KEY)] {
             if is_there {
@@ -205,14 +208,14 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// A block with new bytes.
-    fn settle_patch(&self, it: &mut Settling<'_>, block: u64, patch: &Patch) -> Result<()> {
+    fn settle_patch(&self, it: &mut Sealing<'_>, block: u64, patch: &Patch) -> Result<()> {
         let (life, object) = (it.life, it.life.object);
         let entry = self.entry(it, block)?;
         let mut plain = vec![0; BLOCK];
-        let valid = self.patched(it, (block, entry), patch, &mut plain)?;
+        let valid = self.patched(it, block, patch, &mut plain)?;
         let nonce = self.keys().nonce()?;
         let is_small = block == 0 && life.size <= BLOCK_BYTES;
-        let sealed = Entry::sealed(nonce, [0; 16], valid, false);
+        let sealed = BlockEntry::sealed(nonce, [0; 16], valid, false);
         let mut after = if is_small { sealed } else { sealed.in_full() };
         let is_inline = is_small && self.goes_inline(life, entry, after)?;
         self.forget(it, block, entry)?;
@@ -221,7 +224,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             let value = it.key().cipher.seal_value(&nonce, &context, &plain[..valid as usize]);
             it.set(INLINE_KEY, None, Some(value));
             it.going.add(0, BLOCK_BYTES);
-            return self.set_entry(it, block, Entry::sealed(nonce, [0; 16], valid, true));
+            return self.set_entry(it, block, BlockEntry::sealed(nonce, [0; 16], valid, true));
         }
         plain.truncate(after.stored_bytes(block) as usize);
         after.tag = it.key().cipher.seal(&nonce, &Context::new(What::Block, object, block), &mut plain);
@@ -233,7 +236,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// Puts a block as it is with the new bytes into `plain`; returns how many of them count.
-    fn patched(&self, it: &Settling<'_>, (block, entry): (u64, Entry), patch: &Patch, plain: &mut [u8]) -> Result<u64> {
+    fn patched(&self, it: &mut Sealing<'_>, block: u64, patch: &Patch, plain: &mut [u8]) -> Result<u64> {
+        let entry = self.entry(it, block)?;
         let (life, end) = (it.life, it.life.end_in(block));
         let mut valid = end;
         if !patch.fresh().covers(0, end) {
@@ -255,7 +259,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// Whether all of a small object, whose bytes are replaced by as many, goes to an attribute: a
     /// full device has to take that, and takes content only in the place of as much content.
-    fn goes_inline(&self, life: &Life<()>, before: Entry, after: Entry) -> Result<bool> {
+    fn goes_inline(&self, life: &Life<()>, before: BlockEntry, after: BlockEntry) -> Result<bool> {
         let is_replaced = life.size == life.size_before
             && life.size <= REPLACED_BYTES_MAX as u64
             && !before.is_absent()
@@ -268,7 +272,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// Puts everything in order.
-    fn emit(&self, mut it: Settling<'_>, is_frugal: bool, plan: &mut Plan<Part>) -> Result<()> {
+    fn emit(&self, mut it: Sealing<'_>, is_frugal: bool, plan: &mut Plan<MapPart>) -> Result<()> {
         let (life, object) = (it.life, it.life.object);
         // As the kind of these attributes has it: there while content is written.
         self.emit_maps(&mut it, plan)?;
@@ -300,23 +304,23 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// The head and the groups that change.
-    fn emit_maps(&self, it: &mut Settling<'_>, plan: &mut Plan<Part>) -> Result<()> {
+    fn emit_maps(&self, it: &mut Sealing<'_>, plan: &mut Plan<MapPart>) -> Result<()> {
         let object = it.life.object;
         let is_same = |before: &Head| before.size == it.head.size && before.first == it.head.first;
         if !it.head_before.as_ref().is_some_and(is_same) {
             let value = it.head.value(object, self.keys())?;
             it.growth += cost(value.len()) - it.head_before.as_ref().map_or(0, |_| cost(value.len()));
             plan.mutations.push(Mutation::SetAttribute { object, key: HEAD, value });
-            plan.learned.push((object, HEAD_PART, Some(Arc::new(Part::Head(it.head.clone())))));
+            plan.learned.push((object, HEAD_PART, Some(Arc::new(MapPart::Head(it.head.clone())))));
         }
         for (number, (before, group)) in std::mem::take(&mut it.groups) {
-            if before.as_ref() == Some(&group) || (before.is_none() && group == Group::default()) {
+            if before.as_ref() == Some(&group) || (before.is_none() && group == BlockGroup::default()) {
                 continue;
             }
             let value = group.value(object, number, it.key(), &self.keys().nonce()?);
             it.growth += cost(value.len()) - before.map_or(0, |before| cost(before.stored_bytes()));
             plan.mutations.push(Mutation::SetAttribute { object, key: group_key(number), value });
-            plan.learned.push((object, number, Some(Arc::new(Part::Group(group)))));
+            plan.learned.push((object, number, Some(Arc::new(MapPart::Group(group)))));
         }
         Ok(())
     }

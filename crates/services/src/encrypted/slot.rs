@@ -125,6 +125,19 @@ impl Cost {
     }
 }
 
+/// How a slot is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotSettings<'a> {
+    /// Its number in the volume.
+    pub id: u32,
+    /// What people call it, at most [`LABEL_BYTES_MAX`] bytes.
+    pub label: &'a str,
+    /// What it costs to try a passphrase.
+    pub cost: Cost,
+    /// Random bytes.
+    pub salt: [u8; SALT_BYTES],
+}
+
 /// A slot as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySlot {
@@ -137,17 +150,12 @@ pub struct KeySlot {
 }
 
 impl KeySlot {
-    /// Wraps a master key. The salt has to be random.
+    /// Wraps a master key.
     ///
     /// # Errors
     /// `Invalid` for a label that is too long, and for a cost that is not possible.
-    pub fn new(
-        id: u32,
-        master: &MasterKey,
-        secret: &Secret,
-        (label, cost): (&str, Cost),
-        salt: [u8; SALT_BYTES],
-    ) -> Result<Self> {
+    pub fn new(master: &MasterKey, secret: &Secret, settings: SlotSettings<'_>) -> Result<Self> {
+        let SlotSettings { id, label, cost, salt } = settings;
         if label.len() > LABEL_BYTES_MAX || label.chars().any(char::is_control) {
             let why = format!("a label has at most {LABEL_BYTES_MAX} bytes, and no control character");
             return Err(Error::new(ErrorKind::Invalid, why));
@@ -259,8 +267,8 @@ mod tests {
     }
 
     fn slot(secret: &Secret) -> KeySlot {
-        let made = KeySlot::new(3, &MasterKey::new([9; 32]), secret, ("desk", Cost::LEAST), [4; 16]);
-        made.expect("a slot can be made")
+        let settings = SlotSettings { id: 3, label: "desk", cost: Cost::LEAST, salt: [4; 16] };
+        KeySlot::new(&MasterKey::new([9; 32]), secret, settings).expect("a slot can be made")
     }
 
     #[test]
@@ -306,7 +314,8 @@ mod tests {
         }
         let master = MasterKey::new([9; 32]);
         for label in ["x".repeat(65).as_str(), "a\nb"] {
-            assert!(KeySlot::new(1, &master, &secret, (label, Cost::LEAST), [4; 16]).is_err());
+            let settings = SlotSettings { id: 1, label, cost: Cost::LEAST, salt: [4; 16] };
+            assert!(KeySlot::new(&master, &secret, settings).is_err());
         }
         assert!(Secret::passphrase(Vec::new()).is_err() && Secret::key_file(vec![1; 31]).is_err());
     }

@@ -5,7 +5,7 @@
 //! device's to say: what cannot be translated is handed on so that it is refused as it stands.
 
 use crate::encrypted::Encrypted;
-use crate::encrypted::map::{BLOCK_BYTES, Part, is_ours};
+use crate::encrypted::map::{BLOCK_BYTES, MapPart, is_ours};
 use crate::life::Life;
 use crate::plan::{Plan, concerns_content, refused};
 use crate::turn::Turn;
@@ -51,7 +51,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         plan.carry_out(self.shards(), !self.is_shared(), |mutations| commit(Transaction { mutations }))
     }
 
-    fn translate(&self, transaction: Transaction) -> Result<Plan<Part>> {
+    fn translate(&self, transaction: Transaction) -> Result<Plan<MapPart>> {
         let is_frugal = transaction.mutations.iter().all(is_free);
         let mut plan = Plan::default();
         let mut lives = Lives::new();
@@ -76,7 +76,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                     }
                 }
                 Mutation::SetAttribute { key, value, .. } => {
-                    self.set_attribute(object, key, &value, (is_frugal, &mut plan.mutations))?;
+                    plan.mutations.extend(self.set_attribute(object, key, &value, is_frugal)?);
                 }
                 Mutation::RemoveAttribute { key, .. } => plan.mutations.push(Self::remove_attribute(object, key)),
                 Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => plan.mutations.push(mutation),

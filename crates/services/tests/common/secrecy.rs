@@ -6,7 +6,7 @@ use onode_object::{
     AttributeKey, AttributeKind, DeviceInfo, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId,
     ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
 };
-use onode_services::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session};
+use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub fn secret(byte: u8) -> Secret {
 }
 
 pub fn slot(id: u32, byte: u8) -> KeySlot {
-    KeySlot::new(id, &master(), &secret(byte), ("", Cost::LEAST), [byte; 16]).unwrap()
+    KeySlot::new(&master(), &secret(byte), SlotSettings { id, label: "", cost: Cost::LEAST, salt: [byte; 16] }).unwrap()
 }
 
 /// Makes an encrypted volume with its two objects.
 pub fn made<D: ObjectDevice>(device: Arc<D>) -> Encrypted<D> {
-    let header = Header::new(&HOLDERS, &master(), slot(0, 1));
+    let header = KeyHeader::new(&HOLDERS, &master(), slot(0, 1));
     let made = Encrypted::create(device, header, &master(), Session::new([1; 32])).unwrap();
     let mut transaction = Transaction::new();
     HOLDERS.iter().for_each(|holder| _ = transaction.create(*holder, Hints::default()));
@@ -38,7 +38,7 @@ pub fn made<D: ObjectDevice>(device: Arc<D>) -> Encrypted<D> {
 
 /// Opens it again.
 pub fn opened<D: ObjectDevice>(device: Arc<D>) -> Result<Encrypted<D>> {
-    let header = Header::load(device.as_ref(), &HOLDERS)?.expect("it is encrypted");
+    let header = KeyHeader::load(device.as_ref(), &HOLDERS)?.expect("it is encrypted");
     let (master, _) = header.unlock(&secret(1))?;
     Encrypted::open(device, header, &master, Session::new([header_byte(); 32]))
 }

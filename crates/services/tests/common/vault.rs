@@ -1,23 +1,24 @@
-//! The keys of volumes that tests encrypt. What the object of a volume would say stands here, so that
-//! a device shows the objects of the test and no other.
+//! The keys of volumes that tests encrypt. What the object of a volume would say stands here, so
+//! that a device shows the objects of the test and no other.
 
 use onode_base::sync::Mutex;
 use onode_object::{ObjectDevice, ObjectId};
-use onode_services::{Cost, Encrypted, Header, KeySlot, MasterKey, Secret, Session};
+use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::sync::Arc;
 
 /// Keys, and the number of the last mount.
 pub struct Vault {
     master: MasterKey,
-    header: Mutex<Header>,
+    header: Mutex<KeyHeader>,
 }
 
 impl Vault {
     pub fn new() -> Self {
         let master = MasterKey::new([0x5a; 32]);
         let secret = Secret::passphrase(b"horse".to_vec()).expect("it is not empty");
-        let slot = KeySlot::new(0, &master, &secret, ("", Cost::LEAST), [7; 16]).expect("it can be made");
-        let header = Mutex::new(Header::new(&[ObjectId(63)], &master, slot));
+        let slot = KeySlot::new(&master, &secret, SlotSettings { id: 0, label: "", cost: Cost::LEAST, salt: [7; 16] })
+            .expect("it can be made");
+        let header = Mutex::new(KeyHeader::new(&[ObjectId(63)], &master, slot));
         Self { master, header }
     }
 

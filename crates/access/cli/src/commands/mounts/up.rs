@@ -2,7 +2,7 @@
 
 use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Event, Manner, Session};
-use crate::commands::volumes::key::{self, CostArguments};
+use crate::commands::volumes::key::{CostArguments, FirstKey};
 use crate::keys::KeyArguments;
 use crate::watch::settings::Settings;
 use onode::{Class, CreateOptions, Error, Result, Spec, human_size};
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
     };
     let spec = arguments.how.disks_of(spec)?;
     let made_directory = make_directory(directory)?;
-    let outcome = serve(&spec, directory, (&settings, arguments.encrypt), output);
+    let outcome = serve(&spec, directory, &settings, arguments.encrypt, output);
     if outcome.is_err() && made_directory {
         // It was empty and made for a mount that never came or has ended.
         let _ = std::fs::remove_dir(directory);
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
     outcome
 }
 
-fn serve(spec: &Spec, directory: &Path, (settings, encrypts): (&Settings, bool), output: &Output) -> Result<u8> {
+fn serve(spec: &Spec, directory: &Path, settings: &Settings, encrypts: bool, output: &Output) -> Result<u8> {
     if onode_fuse::prepare(directory)? {
         output.note(&format!("took away the dead mount at {}; its files are recovered now", directory.display()));
     }
@@ -64,7 +64,8 @@ fn serve(spec: &Spec, directory: &Path, (settings, encrypts): (&Settings, bool),
         && !path.exists()
     {
         let keys = if encrypts { &settings.keys } else { &KeyArguments::default() };
-        key::create(spec, &owned_by_caller(), encrypts, (keys, "", &CostArguments::default()))?;
+        let key = FirstKey { encrypts, arguments: keys, label: "", cost: &CostArguments::default() };
+        key.create(spec, &owned_by_caller())?;
         output.note(&format!("made {spec}"));
     }
     let session = Session::start(spec, directory, settings, Manner::Foreground(*output))?;

@@ -2,7 +2,7 @@
 
 use crate::keys::{self, KeyArguments};
 use onode::keys::{KeyCost, KeySlot, NewKey, SlotKind, VolumeKeys};
-use onode::{Class, Error, Result, Spec, human_size, parse_size};
+use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size, parse_size};
 use onode_console::{Output, quote};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -251,26 +251,37 @@ fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
     output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed, text })
 }
 
-/// Makes an encrypted volume if `encrypts`, with a first key that this process remembers.
-///
-/// # Errors
-/// Those of the key and of the volume; `Usage` for options of keys without `encrypts`.
-pub fn create(
-    spec: &Spec,
-    options: &onode::CreateOptions,
-    encrypts: bool,
-    (arguments, label, cost): (&KeyArguments, &str, &CostArguments),
-) -> Result<()> {
-    if !encrypts {
-        if !arguments.is_empty() || !label.is_empty() || !cost.is_empty() {
-            let what = format!("cannot make {spec}");
-            return Err(Error::new(Class::Usage, what, "a key was given, and --encrypt was not")
-                .hint("add --encrypt, or leave out the options of keys"));
+/// The key of a volume that is to be made, if it is to be encrypted.
+#[derive(Debug)]
+pub struct FirstKey<'a> {
+    /// Whether it is.
+    pub encrypts: bool,
+    /// Where the key is.
+    pub arguments: &'a KeyArguments,
+    /// What people call it.
+    pub label: &'a str,
+    /// What it costs to try it.
+    pub cost: &'a CostArguments,
+}
+
+impl FirstKey<'_> {
+    /// Makes a volume. If it is encrypted this process remembers its key.
+    ///
+    /// # Errors
+    /// Those of the key and of the volume; `Usage` for a key of a volume that is not encrypted.
+    pub fn create(&self, spec: &Spec, options: &CreateOptions) -> Result<()> {
+        if !self.encrypts {
+            if !self.arguments.is_empty() || !self.label.is_empty() || !self.cost.is_empty() {
+                let what = format!("cannot make {spec}");
+                return Err(Error::new(Class::Usage, what, "a key was given, and --encrypt was not")
+                    .hint("add --encrypt, or leave out the options of keys"));
+            }
+            return Volume::create(spec, options);
         }
-        return onode::Volume::create(spec, options);
+        let secret = self.arguments.new_secret()?;
+        let key = NewKey { secret: &secret, label: self.label, cost: self.cost.cost()? };
+        Volume::create_encrypted(spec, options, &key)?;
+        keys::remember(secret);
+        Ok(())
     }
-    let secret = arguments.new_secret()?;
-    onode::Volume::create_encrypted(spec, options, &NewKey { secret: &secret, label, cost: cost.cost()? })?;
-    keys::remember(secret);
-    Ok(())
 }

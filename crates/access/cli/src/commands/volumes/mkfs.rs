@@ -2,7 +2,7 @@
 
 use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
-use crate::commands::volumes::key::{self, CostArguments};
+use crate::commands::volumes::key::{CostArguments, FirstKey};
 use crate::keys::KeyArguments;
 use onode::{
     Class, CreateOptions, Error, Flash, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size,
@@ -93,7 +93,8 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
     let inodes = if arguments.embed_inodes == "off" { Inodes::Separate } else { Inodes::Embedded };
     let options =
         CreateOptions { label: arguments.label.clone(), replace: arguments.force, inodes, ..owned_by_caller() };
-    key::create(&spec, &options, arguments.encrypt, (keys, &arguments.key_label, &arguments.cost))?;
+    let Arguments { encrypt, key_label, cost, .. } = arguments;
+    FirstKey { encrypts: *encrypt, arguments: keys, label: key_label, cost }.create(&spec, &options)?;
     let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
     output.report(&info::Report::of(&volume))?;
     Ok(0)

@@ -1,0 +1,138 @@
+//! Encrypted volumes as people use them: made, opened by every command and mounted with a key,
+//! refused without one, and their keys changed.
+
+mod common;
+
+use common::{Expect, Place, has_fuse, is_clear, onode};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+const KEY: u8 = 24;
+
+/// An encrypted image, and the file of its key.
+fn made(place: &Place) -> (PathBuf, PathBuf) {
+    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 32]));
+    onode!("mkfs", "--size", "64M", "--encrypt", "--key-file", &key, &image).succeeds();
+    (image, key)
+}
+
+fn put(place: &Place, image: &Path, key: &Path) {
+    let file = place.file("plain", b"a text that nobody else may read\n");
+    onode!("--key-file", key, "put", image, file, "/a-name-of-a-file").succeeds();
+}
+
+#[test]
+fn every_command_needs_the_key_and_the_image_shows_nothing() {
+    let place = Place::new("locked");
+    let (image, key) = made(&place);
+    put(&place, &image, &key);
+    let wrong = place.file("wrong", &[8; 32]);
+    let before = fs::read(&image).expect("image");
+    for verb in ["ls", "info", "stat", "du", "tree"] {
+        is_clear(&onode!(verb, &image).fails(KEY), "encrypted");
+        is_clear(&onode!("--key-file", &wrong, verb, &image).fails(KEY), "key-file");
+    }
+    is_clear(&onode!("check", &image).fails(8), "encrypted");
+    assert!(fs::read(&image).expect("image") == before, "a refusal changed the image");
+    assert_eq!(
+        onode!("--key-file", &key, "cat", &image, "/a-name-of-a-file").succeeds(),
+        "a text that nobody else may read\n"
+    );
+    onode!("--key-file", &key, "check", &image).succeeds();
+    let bytes = fs::read(&image).expect("image");
+    for piece in [&b"nobody else"[..], b"a-name-of"] {
+        assert!(!bytes.windows(piece.len()).any(|window| window == piece), "{}", String::from_utf8_lossy(piece));
+    }
+}
+
+#[test]
+fn keys_are_added_changed_and_removed() {
+    let place = Place::new("keys");
+    let (image, key) = made(&place);
+    put(&place, &image, &key);
+    let words = place.file("words", b"correct horse\n");
+    let list = |image: &Path| -> Value {
+        serde_json::from_str(&onode!("--json", "key", "list", image).succeeds()).expect("JSON")
+    };
+    is_clear(&onode!("key", "add", "--new-passphrase-file", &words, &image).fails(KEY), "encrypted");
+    let cheap = ["--kdf-memory", "1M", "--kdf-passes", "1", "--label", "spare"];
+    onode()
+        .args(["key", "add"])
+        .args(cheap)
+        .arg("--new-passphrase-file")
+        .args([&words, &image])
+        .arg("--key-file")
+        .arg(&key)
+        .succeeds();
+    let slots = list(&image)["slots"].clone();
+    assert_eq!((&slots[1]["kind"], &slots[1]["label"]), (&"passphrase".into(), &"spare".into()));
+    assert_eq!(slots[1]["kdf"]["memory_bytes"], 1 << 20);
+    // A passphrase from standard input.
+    let ls = onode()
+        .args(["--passphrase-file", "-", "ls"])
+        .arg(&image)
+        .stdin(fs::File::open(&words).expect("words"))
+        .succeeds();
+    assert_eq!(ls, "a-name-of-a-file\n");
+    is_clear(&onode!("--key-file", &key, "key", "remove", &image, "0").fails(2), "slot 0");
+    is_clear(&onode!("--key-file", &key, "key", "remove", &image, "9").fails(20), "9");
+    let other = place.file("other", &[9; 40]);
+    onode!("--key-file", &key, "key", "change", &image, "--new-key-file", &other).succeeds();
+    onode!("--key-file", &key, "ls", &image).fails(KEY);
+    onode!("--key-file", &other, "key", "remove", &image, "1").succeeds();
+    onode!("--passphrase-file", &words, "ls", &image).fails(KEY);
+    assert_eq!(list(&image)["slots"].as_array().map(Vec::len), Some(1));
+    let said = onode!("--key-file", &other, "key", "test", &image).succeeds();
+    assert!(said.contains("opens slot 2"), "{said}");
+}
+
+#[test]
+fn bad_keys_are_told_clearly() {
+    let place = Place::new("bad-keys");
+    let (short, image) = (place.file("short", &[1; 31]), place.path("disk.img"));
+    is_clear(&onode!("mkfs", "--encrypt", "--key-file", &short, &image).fails(KEY), "32");
+    is_clear(&onode!("mkfs", "--encrypt", "--key-file", place.path("none"), &image).fails(20), "none");
+    is_clear(&onode!("mkfs", "--encrypt", "--keyring", "no-such-key-of-onode", &image).fails(KEY), "no-such-key");
+    is_clear(&onode!("mkfs", "--encrypt", "--passphrase-file", place.file("empty", b"\n"), &image).fails(KEY), "empty");
+    is_clear(&onode!("mkfs", "--key-file", place.file("key", &[7; 32]), &image).fails(2), "--encrypt");
+    let large = place.file("large", &vec![1; 100_000]);
+    is_clear(&onode!("mkfs", "--encrypt", "--key-file", &large, &image).fails(KEY), "65536");
+    let words = place.file("words", b"horse");
+    let absurd = onode!("mkfs", "--encrypt", "--passphrase-file", &words, "--kdf-memory", "3T", &image).fails(2);
+    is_clear(&absurd, "Argon2id");
+    assert!(!image.exists(), "an image was made without a key");
+    let plain = place.image("plain.img");
+    is_clear(&onode!("key", "list", &plain).fails(2), "not encrypted");
+    // A key that is not needed does no harm.
+    onode!("--key-file", &short, "ls", &plain).succeeds();
+}
+
+#[test]
+fn an_encrypted_volume_is_mounted_with_its_key() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("encrypted-mount");
+    let (image, key) = made(&place);
+    let directory = place.directory("mnt");
+    is_clear(&onode!("mount", &image, &directory).fails(KEY), "encrypted");
+    onode!("mount", "--key-file", &key, &image, &directory).succeeds();
+    fs::write(directory.join("file"), vec![5; 100_000]).expect("write");
+    onode!("umount", &directory).succeeds();
+    let option = format!("key-file={},compress=fast", key.display());
+    onode!("mount", "-o", option, &image, &directory).succeeds();
+    assert_eq!(fs::read(directory.join("file")).expect("read"), vec![5; 100_000]);
+    fs::write(directory.join("shrinks"), vec![6; 1 << 20]).expect("write");
+    onode!("umount", &directory).succeeds();
+    // From standard input to a process in the background.
+    let words = place.file("words", b"horse");
+    onode!("--key-file", &key, "key", "add", "--kdf-memory", "1M", "--new-passphrase-file", &words, &image).succeeds();
+    let mut mount = onode();
+    mount.args(["mount", "--passphrase-file", "-"]).args([&image, &directory]);
+    mount.stdin(fs::File::open(&words).expect("words")).stdout(Stdio::null()).succeeds();
+    assert_eq!(fs::read(directory.join("shrinks")).expect("read"), vec![6; 1 << 20]);
+    onode!("umount", &directory).succeeds();
+    onode!("--key-file", &key, "check", &image).succeeds();
+}
