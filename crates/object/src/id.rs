@@ -58,6 +58,8 @@ impl AttributeKey {
     /// What an object has whose content is encrypted.
     pub const ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, 3 << 62);
 
+    /// What the object of a volume has if some of its objects may be compressed.
+    pub const VOLUME_COMPRESSED: Self = Self::new(AttributeKind::SERVICE, u64::MAX - 1);
     /// What the object of a volume has if all of the volume is encrypted.
     pub const VOLUME_ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, (3 << 62) + (1 << 60));
 

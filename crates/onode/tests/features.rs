@@ -98,10 +98,10 @@ fn compression_is_there_or_refused() {
 fn content_that_may_be_compressed_is_not_read_as_plain() {
     use onode::object::{Durability, Transaction};
     use onode_fs::volume::{VOLUME, VolumeInfo};
-    use onode_object::{AttributeKey, AttributeKind};
+    use onode_object::AttributeKey;
 
     let folder = Folder::new("features-compressed");
-    let mark = AttributeKey::new(AttributeKind::SERVICE, 0);
+    let mark = AttributeKey::VOLUME_COMPRESSED;
     for name in ["bit", "mark", "settings"] {
         let image = folder.path().join(name);
         let spec = Spec::parse(&format!("flash:{},size=8M,page=2K", image.display())).unwrap();
@@ -123,4 +123,30 @@ fn content_that_may_be_compressed_is_not_read_as_plain() {
         assert_refused(&repaired, "compression", name);
         assert!(before == std::fs::read(&image).unwrap(), "{name}: a refused volume was changed");
     }
+}
+
+/// A build without `encryption` refuses what is encrypted, and changes nothing of it.
+#[cfg(all(feature = "flash", not(feature = "encryption")))]
+#[test]
+fn what_is_encrypted_is_not_read_as_plain() {
+    use onode::object::{Durability, Transaction};
+    use onode_fs::volume::VOLUME;
+    use onode_object::AttributeKey;
+
+    let folder = Folder::new("features-encrypted");
+    let image = folder.path().join("image");
+    let spec = Spec::parse(&format!("flash:{},size=8M,page=2K", image.display())).unwrap();
+    Volume::create(&spec, &CreateOptions::default()).unwrap();
+    let (device, _) = onode::open_device(&spec, false, false).unwrap();
+    let mut change = Transaction::new();
+    change.set_attribute(VOLUME, AttributeKey::VOLUME_ENCRYPTED, vec![1, 1]);
+    device.commit(change, Durability::Durable).unwrap();
+    device.close().unwrap();
+    drop(device);
+    let before = std::fs::read(&image).unwrap();
+    let error = Volume::open(&spec, MountOptions::default()).map(drop).unwrap_err();
+    assert_refused(&error, "encryption", "volume");
+    let error = onode::open_device(&spec, false, false).map(drop).unwrap_err();
+    assert_refused(&error, "encryption", "device");
+    assert!(before == std::fs::read(&image).unwrap(), "a refused volume was changed");
 }

@@ -24,7 +24,7 @@ use onode_object::{
 use std::sync::Arc;
 
 /// The attribute that says that a volume may have compressed objects; its value is a version.
-const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX - 1);
+const MARK: AttributeKey = AttributeKey::VOLUME_COMPRESSED;
 const MARKED: [u8; 1] = [1];
 /// By how much transactions are smaller than the wrapped device would like them.
 const SPREAD: usize = 4;

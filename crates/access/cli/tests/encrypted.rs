@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-const KEY: u8 = 24;
+const KEY: i32 = 24;
 
 /// An encrypted image, and the file of its key.
 fn made(place: &Place) -> (PathBuf, PathBuf) {

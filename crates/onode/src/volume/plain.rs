@@ -6,11 +6,11 @@ use crate::open::access::volume_error;
 use crate::spec::Spec;
 use onode_base::ErrorKind;
 use onode_fs::volume::{VOLUME, VolumeInfo};
-use onode_object::{AttributeKey, AttributeKind, Compression, ObjectDevice};
+use onode_object::{AttributeKey, Compression, ObjectDevice};
 use std::sync::Arc;
 
 /// Where the service that compresses says that it may have done so.
-const MARK: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, 0);
+const MARK: AttributeKey = AttributeKey::VOLUME_COMPRESSED;
 
 /// The device as it is, if all that is on it is as it was written.
 pub(super) fn wrapped(
