@@ -41,5 +41,7 @@ pub use types::{
     Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,
 };
 pub use volume::advice::COMPRESS;
+pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
+pub use volume::hints::Hint;
 pub use volume::rewrite::REWRITE;
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement};

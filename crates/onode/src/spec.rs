@@ -28,7 +28,6 @@ pub mod flash;
 #[cfg(feature = "scm")]
 pub mod memory;
 pub mod ram;
-pub mod size;
 #[cfg(feature = "tier")]
 pub mod tiers;
 

@@ -7,7 +7,7 @@ use crate::map::{CHUNK_BYTES, GROUP_BYTES};
 use crate::shards::Shards;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
@@ -255,6 +255,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
 
     fn compression(&self) -> Option<Compression> {
         Some(self.mode)
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
+        self.decided(object)
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

@@ -17,5 +17,6 @@ mod read;
 mod shards;
 mod translate;
 mod turn;
+mod why;
 
 pub use compressed::Compressed;
