@@ -37,7 +37,7 @@ pub use host::random_bytes;
 pub use onode_base::size::{exact_size, human_size, parse_size};
 #[cfg(feature = "flash")]
 pub use onode_flash::policy::WearPolicy;
-pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
+pub use onode_fs::{Attributes, Explanation, FileSystem, FileType, GivenHint, Hint, InodeNumber, Origin};
 pub use onode_object::{Compression, Condition, Health, Settings, Severity};
 #[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};

@@ -3,6 +3,7 @@
 pub mod face;
 pub mod file;
 pub mod health;
+mod hints;
 #[cfg(feature = "scm")]
 mod memory;
 #[cfg(not(feature = "compression"))]

@@ -84,6 +84,10 @@ impl FileSystem {
             explanation.hints.push(GivenHint { hint, value, origin: origin(hint, own, directory) });
         }
         explanation.decisions = self.device.decisions(number.object())?;
+        if self.device.compression().is_none() {
+            let why = "nothing on this volume is, unless it is opened with compress= once";
+            explanation.decisions.insert(0, Decision::new("compression", "none", why));
+        }
         if self.device.place().is_some() {
             explanation.whereabouts = Some(self.whereabouts(number)?);
         }

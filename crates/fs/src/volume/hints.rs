@@ -108,8 +108,10 @@ impl Hint {
         let known = match self {
             Self::Lifetime => Lifetime::from_name(value).map(|lifetime| advice.lifetime = lifetime),
             Self::Temperature => Temperature::from_name(value).map(|temperature| advice.temperature = temperature),
-            Self::Size if value == self.nothing() => Some(advice.expected_size = 0),
-            Self::Size => parse_size(value).ok().map(|size| advice.expected_size = size),
+            Self::Size => {
+                let size = if value == self.nothing() { Some(0) } else { parse_size(value).ok() };
+                size.map(|size| advice.expected_size = size)
+            }
             Self::Compress => Compression::from_name(value).map(|compression| advice.compression = compression),
             Self::Placement => Some(()),
         };
