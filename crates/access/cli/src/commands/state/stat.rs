@@ -21,8 +21,9 @@ pub struct Arguments {
     image: OsString,
     /// A file in an image that is not mounted.
     path: Option<PathBuf>,
-    /// The hints of a file, who gave them, and what was decided and why: how it is compressed, which
-    /// log or section it goes to, which disk has it. Of a mounted volume the file is all it takes.
+    /// The hints of a file, who gave them, and what was decided and why: how it is compressed, to
+    /// which log or section it goes, which disk has it. Of a mounted volume the file is all it
+    /// takes.
     #[arg(long)]
     why: bool,
     /// Show counters that are 0, too.
