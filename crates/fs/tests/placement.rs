@@ -6,11 +6,14 @@ use common::recorder::Recorder;
 use common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
-use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS};
+use onode_fs::placement::{MOVE, SECTIONS};
 use onode_fs::*;
 use onode_object::{Acknowledge, ObjectDevice, Placement, Target};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// The name that programs had before `user.onode.placement`.
+const PLACEMENT: &str = "onode.placement";
 
 fn tiered() -> (Arc<Recorder>, FileSystem) {
     let device = Arc::new(Recorder::new(64 << 20));
@@ -69,6 +72,8 @@ fn a_word_changes_only_what_it_names_and_wrong_ones_change_nothing() {
     assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
     assert_eq!(kind(set(&fs, file, PLACEMENT, "safe,medium")), ErrorKind::Invalid);
     assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
+    fs.remove_xattr(file, b"user.onode.placement").unwrap();
+    assert_eq!(get(&fs, file, "user.onode.placement").unwrap(), "default");
     assert_eq!(kind(set(&fs, file, WHY, "here")), ErrorKind::NotPermitted);
     assert_eq!(kind(set(&fs, file, MOVE, "away")), ErrorKind::Invalid);
     assert_eq!(kind(get(&fs, file, MOVE)), ErrorKind::NoAttribute);

@@ -13,9 +13,6 @@ use crate::types::InodeNumber;
 use onode_base::ErrorKind;
 use onode_object::{Compression, Transaction};
 
-/// The attribute that says how content is compressed from now on.
-pub const COMPRESS: &str = "onode.compress";
-
 impl FileSystem {
     /// The advice of a file or directory.
     pub(crate) fn advice(&self, state: &mut State, number: InodeNumber) -> Result<Advice> {

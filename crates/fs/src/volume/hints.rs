@@ -12,7 +12,7 @@ use crate::state::advice::Advice;
 use crate::types::InodeNumber;
 use onode_base::ErrorKind;
 use onode_base::size::{exact_size, parse_size};
-use onode_object::{Compression, Lifetime, Temperature};
+use onode_object::{Compression, Lifetime, Placement, Temperature};
 
 const NAMESPACE: &[u8] = b"user.";
 const OURS: &[u8] = b"onode.";
@@ -84,7 +84,7 @@ impl Hint {
         match self {
             Self::Lifetime | Self::Temperature | Self::Size => "unknown",
             Self::Compress => "auto",
-            Self::Placement => "default,volume,unpin",
+            Self::Placement => "default",
         }
     }
 
@@ -181,7 +181,13 @@ impl FileSystem {
 
     /// Takes a hint back, as if nobody had said anything.
     pub(crate) fn remove_hint_xattr(&self, number: InodeNumber, hint: Hint) -> Result<()> {
-        self.set_hint(number, hint, hint.nothing())
+        match hint {
+            // A section may have the name of any word.
+            Hint::Placement => self.set_placement(number, Placement::default()),
+            Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Compress => {
+                self.set_hint(number, hint, hint.nothing())
+            }
+        }
     }
 }
 

@@ -5,9 +5,9 @@
 //! it is renamed to ([advice](crate::volume::advice)): the longest prefix of the paper is the
 //! directory a file was made in.
 //!
-//! Programs reach it through attributes that no listing shows: [`PLACEMENT`], one of the
-//! [hints](crate::volume::hints), is read and set, [`MOVE`] is set to `promote`, `promote-later` or
-//! `demote`, and [`SECTIONS`] is the division of the fast device.
+//! Programs reach it through attributes that no listing shows: the placement is one of the
+//! [hints](crate::volume::hints), [`MOVE`] is set to `promote`, `promote-later` or `demote`, and
+//! [`SECTIONS`] is the division of the fast device.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
@@ -17,8 +17,6 @@ use onode_base::ErrorKind;
 use onode_object::Placement;
 use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 
-/// The attribute with the placement in words: `hot,either,pin`.
-pub const PLACEMENT: &str = "onode.placement";
 /// The attribute whose setting moves the content.
 pub const MOVE: &str = "onode.move";
 
