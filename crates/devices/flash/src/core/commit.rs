@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::{never_needs_space, validate};
-use onode_object::{Durability, Hints, Mutation, ObjectId, Result, SyncScope, Transaction};
+use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transaction};
 
 impl Core {
     /// Does the whole transaction or nothing.
@@ -175,12 +175,16 @@ impl Core {
         Ok(pieces)
     }
 
-    /// The stream for whole pages at the start of an object if they were written now, and the
-    /// hints that led there.
-    pub fn next_stream(&mut self, object: ObjectId) -> Result<(Stream, Hints)> {
+    /// The stream for whole pages at the start of an object if they were written now, or for all
+    /// of it if it has none.
+    pub fn next_stream(&mut self, object: ObjectId) -> Result<(Stream, Onode)> {
         let onode = self.index.require(&mut self.log, object)?;
+        let payload = u64::from(self.log.layout().payload_bytes);
+        if self.options.small_object_buffer && (1..payload).contains(&onode.size) {
+            return Ok((Stream::Journal, onode));
+        }
         let old = self.replaced_place(object, &onode, 0)?;
-        Ok((self.log.stream_for_write(&onode.hints, old), onode.hints))
+        Ok((self.log.stream_for_write(&onode.hints, old), onode))
     }
 
     /// Where that lies which a write to `object` at `offset` replaces, if the placement asks.
