@@ -1,7 +1,7 @@
 //! Hints by path: what a volume tells and takes, and what its device says it made of them.
 #![cfg(feature = "flash")]
 
-use onode::{Class, Compression, CreateOptions, Explanation, Hint, MountOptions, Origin, Spec, Volume};
+use onode::{Class, CreateOptions, Explanation, Hint, MountOptions, Origin, Spec, Volume};
 use std::path::PathBuf;
 
 /// An image that is gone at the end.
@@ -63,7 +63,7 @@ fn flash_heeds_lifetime_where_it_is_opened_so() {
 #[cfg(feature = "compression")]
 fn compression_is_explained() {
     let image = Image::new("compression");
-    let options = MountOptions { compression: Compression::Auto, ..MountOptions::default() };
+    let options = MountOptions { compression: onode::Compression::Auto, ..MountOptions::default() };
     let volume = Volume::open(&image.spec(""), options).unwrap();
     let text = b"all work and no play ".repeat(8000);
     for (path, content) in [("/text", &text[..]), ("/little", b"x"), ("/photo", b"\xff\xd8\xff")] {
