@@ -137,6 +137,7 @@ tests/bench/mount.sh              # calls on a mount
 tests/bench/calls.sh              # requests of the kernel a call
 tests/bench/instructions.sh       # instructions of a call below the mount
 tests/bench/compress.sh           # bytes that compressed content takes
+tests/bench/hints.sh              # what lifetimes save on mounted flash
 tests/bench/parallel.sh DIR       # several programs
 ```
 

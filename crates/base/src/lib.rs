@@ -1,7 +1,7 @@
 //! Ground floor of Onode: what every other crate stands on.
 //!
-//! Time, randomness, checksums, locks, eviction policies and the one table that turns an error kind
-//! into an errno. Nothing here knows an object, a medium or a file.
+//! Time, randomness, checksums, locks, eviction policies, sizes in words and the one table that
+//! turns an error kind into an errno. Nothing here knows an object, a medium or a file.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod error;
 pub mod evict;
 pub mod planted;
 pub mod prng;
+pub mod size;
 pub mod sync;
 pub mod varint;
 

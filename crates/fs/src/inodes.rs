@@ -8,6 +8,7 @@ pub mod access;
 pub mod acl;
 pub mod attachment;
 pub mod attributes;
+mod hidden;
 pub mod inode;
 pub mod xattr;
 

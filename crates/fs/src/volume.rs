@@ -2,6 +2,8 @@
 
 pub mod advice;
 pub mod check;
+pub mod explain;
+pub mod hints;
 pub mod orphan;
 pub mod placement;
 pub mod rewrite;

@@ -6,11 +6,14 @@ use common::recorder::Recorder;
 use common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
-use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
+use onode_fs::placement::{MOVE, SECTIONS};
 use onode_fs::*;
 use onode_object::{Acknowledge, ObjectDevice, Placement, Target};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// The name that programs had before `user.onode.placement`.
+const PLACEMENT: &str = "onode.placement";
 
 fn tiered() -> (Arc<Recorder>, FileSystem) {
     let device = Arc::new(Recorder::new(64 << 20));
@@ -69,7 +72,9 @@ fn a_word_changes_only_what_it_names_and_wrong_ones_change_nothing() {
     assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
     assert_eq!(kind(set(&fs, file, PLACEMENT, "safe,medium")), ErrorKind::Invalid);
     assert_eq!(get(&fs, file, PLACEMENT).unwrap(), "bypass,big");
-    assert_eq!(kind(set(&fs, file, WHEREABOUTS, "here")), ErrorKind::NotPermitted);
+    fs.remove_xattr(file, b"user.onode.placement").unwrap();
+    assert_eq!(get(&fs, file, "user.onode.placement").unwrap(), "default");
+    assert_eq!(kind(set(&fs, file, WHY, "here")), ErrorKind::NotPermitted);
     assert_eq!(kind(set(&fs, file, MOVE, "away")), ErrorKind::Invalid);
     assert_eq!(kind(get(&fs, file, MOVE)), ErrorKind::NoAttribute);
 }
@@ -79,7 +84,9 @@ fn what_moves_is_written_out_first() {
     let (device, fs) = tiered();
     let file = create(&fs, ROOT, "file");
     write(&fs, file, 0, &[7; 5000]);
-    assert_eq!(get(&fs, file, WHEREABOUTS).unwrap(), "big=5000\nfast=0\nlog=0\nsection=small\nreason=read once\n");
+    let why = get(&fs, file, WHY).unwrap();
+    assert!(why.ends_with("big=5000\nfast=0\nlog=0\nsection=small\nreason=read once\n"), "{why}");
+    assert!(why.contains("hint=placement default nobody\n"), "{why}");
     write(&fs, file, 5000, &[8; 100]);
     assert_eq!(fs.promote(file, true).unwrap().bytes, 5100);
     set(&fs, file, MOVE, "promote-later").unwrap();
@@ -94,9 +101,8 @@ fn what_moves_is_written_out_first() {
 fn one_device_has_nothing_to_choose_between() {
     let (_, fs) = mounted();
     let file = create(&fs, ROOT, "file");
-    for name in [PLACEMENT, WHEREABOUTS] {
-        assert_eq!(kind(get(&fs, file, name)), ErrorKind::NotSupported);
-    }
+    assert_eq!(kind(get(&fs, file, PLACEMENT)), ErrorKind::NotSupported);
+    assert!(!get(&fs, file, WHY).unwrap().contains("placement"));
     assert_eq!(kind(set(&fs, file, PLACEMENT, "bypass")), ErrorKind::NotSupported);
     assert_eq!(kind(set(&fs, file, MOVE, "promote")), ErrorKind::NotSupported);
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::hints::{Compression, Hints};
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -198,6 +198,15 @@ pub trait ObjectDevice: Send + Sync {
     /// hint.
     fn compression(&self) -> Option<Compression> {
         None
+    }
+
+    /// What the hints of an object lead to if its content is written now; nothing of what they do
+    /// not matter for, and of where a tiered device keeps it, which [`Place::why`] tells.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Media`.
+    fn decisions(&self, _object: ObjectId) -> Result<Vec<Decision>> {
+        Ok(Vec::new())
     }
 
     /// The objects as memory, if the medium can do that.

@@ -38,6 +38,28 @@ pub enum Lifetime {
     Long = 3,
 }
 
+impl Lifetime {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Unknown, Self::Short, Self::Medium, Self::Long];
+
+    /// The word for it in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Short => "short",
+            Self::Medium => "medium",
+            Self::Long => "long",
+        }
+    }
+
+    /// What a word stands for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
 /// How often the content is expected to be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -51,6 +73,28 @@ pub enum Temperature {
     Warm = 2,
     /// All the time.
     Hot = 3,
+}
+
+impl Temperature {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Unknown, Self::Cold, Self::Warm, Self::Hot];
+
+    /// The word for it in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Hot => "hot",
+        }
+    }
+
+    /// What a word stands for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
 }
 
 /// Whether to compress the content, and how.

@@ -35,9 +35,10 @@ pub use error::{Class, Error, Result};
 pub use host::budget::{cache_bytes, memory_limit};
 pub use host::clock::SystemClock;
 pub use host::random_bytes;
+pub use onode_base::size::{exact_size, human_size, parse_size};
 #[cfg(feature = "flash")]
 pub use onode_flash::policy::WearPolicy;
-pub use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
+pub use onode_fs::{Attributes, Explanation, FileSystem, FileType, GivenHint, Hint, InodeNumber, Origin};
 pub use onode_object::{Compression, Condition, Health, Settings, Severity};
 #[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
@@ -51,7 +52,6 @@ pub use spec::flash::{Beside, Flash, Medium, Policies, Shape, wear_of};
 #[cfg(feature = "scm")]
 pub use spec::memory::Memory;
 pub use spec::ram::Ram;
-pub use spec::size::{exact_size, human_size, parse_size};
 #[cfg(feature = "tier")]
 pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;

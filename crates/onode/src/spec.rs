@@ -28,7 +28,6 @@ pub mod flash;
 #[cfg(feature = "scm")]
 pub mod memory;
 pub mod ram;
-pub mod size;
 #[cfg(feature = "tier")]
 pub mod tiers;
 
@@ -39,7 +38,7 @@ use absent::flash;
 use absent::memory;
 #[cfg(not(feature = "tier"))]
 use absent::tiers;
-use size::parse_size;
+use onode_base::size::parse_size;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 pub mod face;
 pub mod file;
 pub mod health;
+mod hints;
 #[cfg(feature = "encryption")]
 pub mod keys;
 #[cfg(not(feature = "encryption"))]

@@ -10,12 +10,13 @@ mod policy;
 mod powers;
 mod read;
 mod translate;
+mod why;
 
 use crate::compressed::map::{CHUNK_BYTES, GROUP_BYTES, Group};
 use crate::shards::Shards;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
@@ -263,6 +264,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
 
     fn compression(&self) -> Option<Compression> {
         Some(self.mode)
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
+        self.decided(object)
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

@@ -27,7 +27,7 @@ use crate::shards::Shards;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
-use onode_object::powers::{Attach, Erase, Inspect, Place, Scrub, Share};
+use onode_object::powers::{Attach, Decision, Erase, Inspect, Place, Scrub, Share};
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -262,6 +262,13 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     fn compression(&self) -> Option<Compression> {
         self.inner.compression()
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
+        let mut decisions = self.inner.decisions(object)?;
+        let why = "all of the volume is, since it was made";
+        decisions.push(Decision::new("encryption", "AES-256-GCM-SIV, blocks of 4 KiB", why));
+        Ok(decisions)
     }
 
     fn share(&self) -> Option<&dyn Share> {

@@ -13,7 +13,7 @@ use crate::keys::{self, KeyArguments};
 use clap::{CommandFactory, Parser, Subcommand};
 use files::change::{chmod, ln, mv};
 use files::look::{cat, df, du, find, tree};
-use files::{compress, cp, get, ls, mkdir, put, rm};
+use files::{compress, cp, get, get_hints, ls, mkdir, put, rm, set};
 use mounts::{attach, mount, umount, up};
 use onode::{Class, Result};
 use onode_console::Output;
@@ -91,6 +91,10 @@ enum Verb {
     Chmod(chmod::Arguments),
     /// Show or say how files and what is made in directories is compressed from now on.
     Compress(compress::Arguments),
+    /// Give files hints, and what is made in directories: how long it stays, how hot it is.
+    Set(set::Arguments),
+    /// Show the hints that files and directories have.
+    GetHints(get_hints::Arguments),
     /// Verify an image without changing it (exit codes as fsck).
     #[command(visible_alias = "fsck")]
     Check(check::Arguments),
@@ -164,6 +168,8 @@ impl Command {
             Verb::Ln(arguments) => ln::run(arguments, output),
             Verb::Chmod(arguments) => chmod::run(arguments, output),
             Verb::Compress(arguments) => compress::run(arguments, output),
+            Verb::Set(arguments) => set::run(arguments, output),
+            Verb::GetHints(arguments) => get_hints::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
             Verb::Place(arguments) => place::run(arguments, output),

@@ -221,7 +221,8 @@ fn volumes_on_one_device_have_no_places() {
         is_clear(&onode!(command, &image, "/file").fails(2), "one device");
     }
     is_clear(&onode!("place", &image, "/file", "--bypass").fails(2), "one device");
-    is_clear(&onode!("stat", "--why", &image, "/file").fails(2), "one device");
+    let why = onode!("stat", "--why", &image, "/file").succeeds();
+    assert!(!why.contains("section") && !why.contains("fast ") && why.contains("journal: less than a page"), "{why}");
 }
 
 #[test]

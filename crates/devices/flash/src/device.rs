@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::medium::format::FEATURE_MEMORY;
 use crate::options::{FormatOptions, MountOptions};
 use crate::space::pins::Pinned;
+use crate::tools::decide::decisions;
 use crate::tools::health::health;
 use crate::volume::Volume;
 use alloc::boxed::Box;
@@ -29,7 +30,7 @@ use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::Mutex;
 use onode_media::{Gap, IoTag, Nand};
-use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
+use onode_object::powers::{Attach, Decision, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -236,6 +237,11 @@ impl ObjectDevice for FlashDevice {
         // A flush that goes on beside the lock is over before the volume is.
         let _syncs = self.syncs.lock();
         self.core.lock().close()
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
+        check_host_object(object)?;
+        decisions(&mut *self.core()?, object)
     }
 
     fn attachment(&self) -> Option<&dyn Attach> {

@@ -6,15 +6,12 @@
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::acl;
-use crate::inodes::attachment;
 use crate::inodes::inode::Inode;
 use crate::limits::SET_GROUP;
 use crate::names::slots::{Slot, Slots};
 use crate::state::State;
 use crate::types::{Caller, InodeNumber, XattrFlags};
-use crate::volume::advice::COMPRESS;
-use crate::volume::placement;
-use crate::volume::rewrite::REWRITE;
+use crate::volume::hints::{self, Hint};
 use onode_base::{ErrorKind, varint};
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Transaction};
 
@@ -105,14 +102,8 @@ impl FileSystem {
     /// # Errors
     /// `NoAttribute`; `NotSupported` for a namespace there is not; the device's errors.
     pub fn get_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Vec<u8>> {
-        if placement::is_ours(name) {
-            return self.placement_xattr(number, name);
-        }
-        if name == COMPRESS.as_bytes() {
-            return self.compression_xattr(number);
-        }
-        if attachment::is_ours(name) {
-            return self.attachment_xattr(number);
+        if let Some(value) = self.hidden_xattr(number, name) {
+            return value;
         }
         check_name(name)?;
         self.xattr(&mut self.lock(), number, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
@@ -157,20 +148,12 @@ impl FileSystem {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<()> {
-        if placement::is_ours(name) {
-            return self.set_placement_xattr(number, name, value);
-        }
-        if name == COMPRESS.as_bytes() {
-            return self.set_compression_xattr(number, value);
-        }
-        if name == REWRITE.as_bytes() {
-            return self.set_rewrite_xattr(number, value);
-        }
-        if attachment::is_ours(name) {
-            return self.set_attachment_xattr(caller, number, value);
+        if let Some(set) = self.set_hidden_xattr(caller, number, name, value) {
+            return set;
         }
         self.check_writable()?;
         check_name(name)?;
+        hints::check_ours(name)?;
         if value.len() > XATTR_VALUE_BYTES_MAX {
             return Err(Error::of(ErrorKind::TooLarge, number, "value of an extended attribute"));
         }
@@ -203,11 +186,14 @@ impl FileSystem {
         self.commit_with_inode(state, number, inode, transaction)
     }
 
-    /// Removes an extended attribute.
+    /// Removes an extended attribute; a hint is then as if nobody had given it.
     ///
     /// # Errors
     /// `NoAttribute`; as [`set_xattr`](Self::set_xattr).
     pub fn remove_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<()> {
+        if let Some(hint) = Hint::of_attribute(name) {
+            return self.remove_hint_xattr(number, hint);
+        }
         self.check_writable()?;
         check_name(name)?;
         let state = &mut *self.lock();

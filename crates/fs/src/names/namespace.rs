@@ -280,7 +280,7 @@ impl FileSystem {
             }
         }
         inode.has_xattrs = !inherited.is_empty();
-        let hints = self.inherited(state, parent)?.add_to(Self::hints(file_type, parent));
+        let hints = self.advice(state, parent)?.add_to(Self::hints(file_type, parent));
         self.inodes.create(transaction, number.object(), hints, &inode);
         if inode.has_xattrs {
             self.put_first_xattrs(state, transaction, number, &inherited)?;
@@ -320,6 +320,10 @@ impl FileSystem {
         };
         let mut node = Node::new(inode, size);
         node.allocated = (size == 0).then_some(0);
+        // What is made in it soon need not ask the device what it took over.
+        if inode.is_directory() {
+            node.advice = state.nodes.get(&inode.parent).and_then(|parent| parent.advice);
+        }
         if let New::Memory(block) = new {
             node.place = Place::Block(block.address);
         }

@@ -1,6 +1,6 @@
 //! Advice to the device as a node remembers it.
 
-use onode_object::{Compression, Hints};
+use onode_object::{Compression, Hints, Lifetime, Temperature};
 
 /// What files take over from the directory that they are made in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,15 +9,23 @@ pub(crate) struct Advice {
     pub(crate) placement_class: u16,
     /// How it is compressed; `Auto` leaves it to the mount.
     pub(crate) compression: Compression,
+    /// How long it stays as it is.
+    pub(crate) lifetime: Lifetime,
+    /// How often it is used.
+    pub(crate) temperature: Temperature,
+    /// How many bytes it will have; 0 if nobody knows.
+    pub(crate) expected_size: u64,
 }
 
 impl Advice {
     pub(crate) const fn of(hints: &Hints) -> Self {
-        Self { placement_class: hints.placement_class, compression: hints.compression }
+        let Hints { placement_class, compression, lifetime, temperature, expected_size, .. } = *hints;
+        Self { placement_class, compression, lifetime, temperature, expected_size }
     }
 
     /// Hints with this advice among them.
     pub(crate) const fn add_to(self, hints: Hints) -> Hints {
-        Hints { placement_class: self.placement_class, compression: self.compression, ..hints }
+        let Self { placement_class, compression, lifetime, temperature, expected_size } = self;
+        Hints { placement_class, compression, lifetime, temperature, expected_size, ..hints }
     }
 }

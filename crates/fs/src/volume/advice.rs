@@ -1,5 +1,5 @@
-//! Advice to the device that goes from a directory to what is made in it: where content is placed,
-//! and how it is compressed.
+//! Advice to the device that goes from a directory to what is made in it: how long content stays,
+//! where it is placed, how it is compressed.
 //!
 //! It is kept in the hints of the object, so a file knows its own wherever it is renamed to, and no
 //! list of prefixes is ever searched. A directory's is remembered with its node, so that making
@@ -13,16 +13,7 @@ use crate::types::InodeNumber;
 use onode_base::ErrorKind;
 use onode_object::{Compression, Transaction};
 
-/// The attribute that says how content is compressed from now on.
-pub const COMPRESS: &str = "onode.compress";
-
 impl FileSystem {
-    /// The advice for what is made in `parent`; none where the device heeds none.
-    pub(crate) fn inherited(&self, state: &mut State, parent: InodeNumber) -> Result<Advice> {
-        let is_heeded = self.device.place().is_some() || self.device.compression().is_some();
-        if is_heeded { self.advice(state, parent) } else { Ok(Advice::default()) }
-    }
-
     /// The advice of a file or directory.
     pub(crate) fn advice(&self, state: &mut State, number: InodeNumber) -> Result<Advice> {
         if let Some(advice) = self.node(state, number)?.advice {
@@ -77,18 +68,5 @@ impl FileSystem {
         self.check_writable()?;
         self.check_compresses()?;
         self.advise(number, |advice| advice.compression = compression)
-    }
-
-    /// What the attribute tells.
-    pub(crate) fn compression_xattr(&self, number: InodeNumber) -> Result<Vec<u8>> {
-        Ok(self.chosen_compression(number)?.name().into())
-    }
-
-    /// Does what the setting of the attribute asks for.
-    pub(crate) fn set_compression_xattr(&self, number: InodeNumber, value: &[u8]) -> Result<()> {
-        let compression = str::from_utf8(value).ok().and_then(|word| Compression::from_name(word.trim()));
-        let why = "it is none of none, fast, small, auto";
-        let compression = compression.ok_or_else(|| Error::of(ErrorKind::Invalid, number, why))?;
-        self.set_compression(number, compression)
     }
 }

@@ -5,22 +5,18 @@
 //! it is renamed to ([advice](crate::volume::advice)): the longest prefix of the paper is the
 //! directory a file was made in.
 //!
-//! Programs reach it through attributes that no listing shows: [`PLACEMENT`] is read and set,
-//! [`WHEREABOUTS`] is read, [`MOVE`] is set to `promote`, `promote-later` or `demote`, and
+//! Programs reach it through attributes that no listing shows: the placement is one of the
+//! [hints](crate::volume::hints), [`MOVE`] is set to `promote`, `promote-later` or `demote`, and
 //! [`SECTIONS`] is the division of the fast device.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
+use crate::state::advice::Advice;
 use crate::types::{FileType, InodeNumber};
 use onode_base::ErrorKind;
 use onode_object::Placement;
 use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
-use std::fmt::Write;
 
-/// The attribute with the placement in words: `hot,either,pin`.
-pub const PLACEMENT: &str = "onode.placement";
-/// The attribute that tells where the content is, and why.
-pub const WHEREABOUTS: &str = "onode.why";
 /// The attribute whose setting moves the content.
 pub const MOVE: &str = "onode.move";
 
@@ -29,11 +25,11 @@ pub const MOVE: &str = "onode.move";
 pub const SECTIONS: &str = "onode.sections";
 
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    [PLACEMENT, WHEREABOUTS, MOVE, SECTIONS].iter().any(|ours| ours.as_bytes() == name)
+    [MOVE, SECTIONS].iter().any(|ours| ours.as_bytes() == name)
 }
 
 impl FileSystem {
-    fn tiers(&self) -> Result<&dyn Place> {
+    pub(crate) fn tiers(&self) -> Result<&dyn Place> {
         let why = "the volume lies on one device: there is nothing to choose between";
         self.device.place().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
     }
@@ -98,14 +94,19 @@ impl FileSystem {
         if self.options.read_only { Ok(()) } else { self.write_back_file(state, number) }
     }
 
+    /// The placement that is part of the advice in words.
+    pub(crate) fn placement_words(&self, advice: Advice) -> Result<String> {
+        Ok(Placement::from_class(advice.placement_class).words(&self.tiers()?.sections()))
+    }
+
+    /// Changes of a placement what the words name.
+    pub(crate) fn set_placement_words(&self, number: InodeNumber, words: &str) -> Result<()> {
+        let placement = self.chosen_placement(number)?.parse(words, &self.tiers()?.sections());
+        self.set_placement(number, placement.map_err(|why| Error::of(ErrorKind::Invalid, number, why))?)
+    }
+
     /// What one of our attributes tells.
     pub(crate) fn placement_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Vec<u8>> {
-        if name == PLACEMENT.as_bytes() {
-            return Ok(self.chosen_placement(number)?.words(&self.tiers()?.sections()).into_bytes());
-        }
-        if name == WHEREABOUTS.as_bytes() {
-            return Ok(told(&self.whereabouts(number)?).into_bytes());
-        }
         if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
             return Ok(SectionSize::join(&self.tiers()?.division()).into_bytes());
         }
@@ -116,10 +117,6 @@ impl FileSystem {
     pub(crate) fn set_placement_xattr(&self, number: InodeNumber, name: &[u8], value: &[u8]) -> Result<()> {
         let invalid = |why: String| Error::of(ErrorKind::Invalid, number, why);
         let words = str::from_utf8(value).map_err(|_| invalid("it is not UTF-8".into()))?.trim();
-        if name == PLACEMENT.as_bytes() {
-            let placement = self.chosen_placement(number)?.parse(words, &self.tiers()?.sections()).map_err(invalid)?;
-            return self.set_placement(number, placement);
-        }
         self.check_writable()?;
         if name == SECTIONS.as_bytes() && number == InodeNumber::ROOT {
             let sections = SectionSize::parse_all(words).filter(|sections| !sections.is_empty());
@@ -131,19 +128,7 @@ impl FileSystem {
             (true, "promote-later") => self.promote(number, false).map(drop),
             (true, "demote") => self.demote(number).map(drop),
             (true, _) => Err(invalid(format!("`{words}` is none of promote, promote-later, demote"))),
-            (false, _) => Err(Error::of(ErrorKind::NotPermitted, number, "this attribute can only be read")),
+            (false, _) => Err(Error::of(ErrorKind::NotPermitted, number, "only the topmost directory has sections")),
         }
     }
-}
-
-fn told(whereabouts: &Whereabouts) -> String {
-    let Whereabouts { big_bytes, fast_bytes, log_bytes, section, reasons } = whereabouts;
-    let mut text = format!("big={big_bytes}\nfast={fast_bytes}\nlog={log_bytes}\n");
-    let section = section.as_deref().unwrap_or("");
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "section={section}");
-    for reason in reasons {
-        let _ = writeln!(text, "reason={reason}");
-    }
-    text
 }

@@ -122,6 +122,8 @@ impl FileSystem {
 impl Node {
     /// Takes over what the device has, under what is not there yet.
     fn take_over(&mut self, found: &Self) {
+        // Another process may have given hints: they are asked for again.
+        self.advice = None;
         let before = self.inode;
         self.inode = found.inode;
         if self.inode_dirty || self.access_dirty {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::hints::Compression;
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Attach, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::vec::Vec;
 
@@ -77,6 +77,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for &D {
 
     fn compression(&self) -> Option<Compression> {
         (**self).compression()
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
+        (**self).decisions(object)
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {

@@ -7,8 +7,8 @@ pub mod shape;
 
 use super::{Said, Spec, figure_of, size_of, unknown_part, whole};
 use crate::error::{Class, Error, Result};
-use crate::spec::size::exact_size;
 pub use beside::Beside;
+use onode_base::size::exact_size;
 use onode_flash::policy::WearPolicy;
 pub use policies::{Policies, wear_of};
 pub use shape::Shape;

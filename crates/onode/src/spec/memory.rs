@@ -2,7 +2,7 @@
 
 use super::{DEFAULT_SIZE, Said, Spec, figure_of, size_of, unknown_part, whole};
 use crate::error::{Class, Error, Result};
-use crate::spec::size::exact_size;
+use onode_base::size::exact_size;
 use onode_scm::Mode;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::{Said, Spec, size_of, unknown_part};
 use crate::error::{Class, Error, Result};
-use crate::spec::size::exact_size;
+use onode_base::size::exact_size;
 use std::fmt;
 use std::path::Path;
 

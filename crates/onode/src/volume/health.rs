@@ -38,7 +38,7 @@ fn write_back_failed(times: u64, dirty_bytes: u64) -> Condition {
     match dirty_bytes {
         0 => Condition::new("write-back-failed", Severity::Notice, text),
         bytes => {
-            let text = format!("{text}, and {} wait in memory", crate::spec::size::human_size(bytes));
+            let text = format!("{text}, and {} wait in memory", onode_base::size::human_size(bytes));
             Condition::new("write-back-failed", Severity::Degraded, text)
                 .remedy("make room in the volume, or see what else its other conditions say")
         }

@@ -155,7 +155,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
     }
 
     /// What is wished for an object of these hints now.
-    fn wish(&self, hints: &Hints) -> Wish {
+    pub(crate) fn wish(&self, hints: &Hints) -> Wish {
         // Other hosts that read without a turn would see old maps with new content.
         let has_others = self.inner().share().is_some_and(|share| share.has_others());
         if has_others {

@@ -5,3 +5,4 @@ pub mod health;
 pub mod map;
 pub mod stat;
 pub mod top;
+pub mod why;

@@ -175,6 +175,18 @@ impl Core {
         Ok(pieces)
     }
 
+    /// The stream for whole pages at the start of an object if they were written now, or for all
+    /// of it if it has none.
+    pub fn next_stream(&mut self, object: ObjectId) -> Result<(Stream, Onode)> {
+        let onode = self.index.require(&mut self.log, object)?;
+        let payload = u64::from(self.log.layout().payload_bytes);
+        if self.options.small_object_buffer && (1..payload).contains(&onode.size) {
+            return Ok((Stream::Journal, onode));
+        }
+        let old = self.replaced_place(object, &onode, 0)?;
+        Ok((self.log.stream_for_write(&onode.hints, old), onode))
+    }
+
     /// Where that lies which a write to `object` at `offset` replaces, if the placement asks.
     fn replaced_place(&mut self, object: ObjectId, onode: &Onode, offset: u64) -> Result<Option<u64>> {
         let asks = self.log.placement().asks_the_past() && onode.allocated > 0 && offset < onode.size;

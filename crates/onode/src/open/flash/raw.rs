@@ -10,7 +10,7 @@ use crate::open::place::{Place, refuse_content};
 use crate::open::replace::lock_replaced;
 use crate::spec::Spec;
 use crate::spec::flash::Shape;
-use crate::spec::size::exact_size;
+use onode_base::size::exact_size;
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::block::{blocks_that_fit, bytes_for};

@@ -7,7 +7,7 @@ use crate::open::failure::medium_error;
 use crate::open::scm::memory::{self, Device, MappedSpace, OBJECTS, holds_volume};
 use crate::spec::Spec;
 use crate::spec::memory::Memory;
-use crate::spec::size::human_size;
+use onode_base::size::human_size;
 use onode_media::Pmem;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_object::ObjectDevice;

@@ -12,7 +12,7 @@ use crate::open::replace::is_used;
 use crate::open::scm::memory::{self, MappedSpace, holds_volume};
 use crate::spec::Spec;
 use crate::spec::memory::Memory;
-use crate::spec::size::human_size;
+use onode_base::size::human_size;
 use onode_media::real::{MappedOptions, MappedPmem, Opening};
 use onode_media::{MediaErrorKind, Pmem};
 use onode_object::{ObjectDevice, Space};

@@ -2,7 +2,7 @@
 
 use super::{partition, size_of, unknown_part};
 use crate::error::{Class, Error, Result};
-use crate::spec::size::exact_size;
+use onode_base::size::exact_size;
 use onode_flash::MemoryOptions;
 use std::path::PathBuf;
 

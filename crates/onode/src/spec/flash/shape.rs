@@ -3,7 +3,7 @@
 
 use crate::error::{Class, Error, Result};
 use crate::spec::DEFAULT_SIZE;
-use crate::spec::size::exact_size;
+use onode_base::size::exact_size;
 use onode_media::Geometry;
 
 /// The shape of a NAND, as far as it was said.

@@ -5,6 +5,7 @@ use crate::commands::files::copy::progress;
 use crate::commands::tiers::target::{Files, Target, tell_changed};
 use onode::{Compression, Result, human_size};
 use onode_console::Output;
+use onode_fs::Hint;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -62,10 +63,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let only_shows = arguments.with.is_none() && !arguments.rewrite;
     let report = arguments.target.with(only_shows, |files| {
         let changed = match &arguments.with {
-            Some(word) => files.change(!arguments.only_new, |path| files.compress(path, word))?,
+            Some(word) => files.change(!arguments.only_new, |path| files.set_hint(path, Hint::Compress, word))?,
             None => 0,
         };
-        let compression = files.compression(files.path())?;
+        let compression = files.hint(files.path(), Hint::Compress)?;
         let rewritten = if arguments.rewrite { Some(rewrite(files, output)?) } else { None };
         Ok(Report { path: files.path().display().to_string(), compression, changed, rewritten })
     })?;

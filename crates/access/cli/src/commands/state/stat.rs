@@ -15,14 +15,15 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode stat disk.img\n  onode stat /mnt                a mounted volume\n  \
-    onode stat disk.img /notes.txt\n  onode stat --why /mnt/notes.txt   which disk has it\n  onode stat --json /mnt")]
+    onode stat disk.img /notes.txt\n  onode stat --why /mnt/notes.txt   how and where it is kept, and why\n  onode stat --json /mnt")]
 pub struct Arguments {
     /// The image or device spec, or the directory where it is mounted.
     image: OsString,
     /// A file in an image that is not mounted.
     path: Option<PathBuf>,
-    /// Where the content of a file of a volume on two disks lies, and why; of a mounted volume the
-    /// file is all it takes.
+    /// The hints of a file, who gave them, and what was decided and why: how it is compressed, to
+    /// which log or section it goes, which disk has it. Of a mounted volume the file is all it
+    /// takes.
     #[arg(long)]
     why: bool,
     /// Show counters that are 0, too.

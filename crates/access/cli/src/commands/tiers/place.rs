@@ -3,6 +3,7 @@
 use crate::commands::tiers::target::{Target, tell_changed};
 use onode::Result;
 use onode_console::Output;
+use onode_fs::Hint;
 use serde::Serialize;
 use std::fmt;
 
@@ -51,9 +52,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let report = arguments.target.with(words.is_empty(), |files| {
         let changed = match words.is_empty() {
             true => 0,
-            false => files.change(!arguments.only_new, |path| files.place(path, &words))?,
+            false => files.change(!arguments.only_new, |path| files.set_hint(path, Hint::Placement, &words))?,
         };
-        let placement = files.placement(files.path())?;
+        let placement = files.hint(files.path(), Hint::Placement)?;
         Ok(Report { path: files.path().display().to_string(), placement, changed })
     })?;
     output.report(&report)?;

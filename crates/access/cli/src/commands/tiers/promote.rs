@@ -64,7 +64,7 @@ fn report(target: &Target, how: &str, output: &Output) -> Result<u8> {
                 }
                 moved => moved?,
             }
-            let why = files.why(&path)?;
+            let why = files.why(&path)?.whereabouts.unwrap_or_default();
             report.files += 1;
             report.fast_bytes += why.fast_bytes;
             report.big_bytes += why.big_bytes + why.log_bytes;

@@ -1,16 +1,17 @@
-//! Files of a volume, mounted or not: reaching the attributes by which they are placed and
-//! compressed, and everything below a directory.
+//! Files of a volume, mounted or not: reaching the attributes by which hints are given and content
+//! is moved, and everything below a directory.
 //!
 //! Both ways go through the same attributes, so a command means the same on a mount and on disks
 //! that are not mounted.
 
+use crate::commands::state::why::Why;
+use crate::location::expand::expand;
 use crate::location::{self, Consent, entries, find, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_fs::attachment::ATTACHED;
-use onode_fs::placement::{MOVE, PLACEMENT, SECTIONS, WHEREABOUTS};
-use onode_fs::{COMPRESS, REWRITE};
-use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, InodeNumber, XattrFlags};
-use serde::Serialize;
+use onode_fs::placement::{MOVE, SECTIONS};
+use onode_fs::{Caller, DirectoryEntry, ErrorKind, FileType, Hint, InodeNumber, XattrFlags};
+use onode_fs::{REWRITE, WHY};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
@@ -20,6 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const VALUE_BYTES_MAX: usize = 64 << 10;
+const NAME_BOTH: &str = "name files of mounted volumes, or an image and then paths in it: disk.img /docs";
 const ASK: &str = "`onode place` without options shows the placement; `onode stat` the sections";
 
 /// What to do when the fast disk has no room.
@@ -73,6 +75,47 @@ impl Target {
     }
 }
 
+/// Lets `work` have each of several files, one after the other: paths of mounted volumes, or an
+/// image and paths in it, where wildcards are meant in the image. All of them are looked for before
+/// `work` has the first.
+pub fn with_each(arguments: &[OsString], read_only: bool, mut work: impl FnMut(&Files) -> Result<()>) -> Result<()> {
+    let Some((first, paths)) = arguments.split_first() else { return Ok(()) };
+    let on_host: Vec<PathBuf> = arguments.iter().map(PathBuf::from).collect();
+    let is_host = paths.is_empty() || Path::new(first).is_dir() || is_on_mount(Path::new(first));
+    if is_host {
+        for path in &on_host {
+            if let Err(error) = fs::symlink_metadata(path) {
+                return Err(Error::host_file("find", path, &error).hint(NAME_BOTH));
+            }
+        }
+        return on_host.into_iter().try_for_each(|path| work(&Files { volume: None, path }));
+    }
+    let volume = location::open(first, read_only, Consent::default())?;
+    let paths = expand(volume.files(), on_host.get(1..).unwrap_or_default())?;
+    let found = paths.iter().try_for_each(|path| resolve(volume.files(), path).map(drop));
+    let mut files = Files { volume: Some(volume), path: PathBuf::new() };
+    let outcome = found.and_then(|()| {
+        paths.into_iter().try_for_each(|path| {
+            files.path = path;
+            work(&files)
+        })
+    });
+    if let Some(volume) = files.volume.filter(|_| !read_only) {
+        volume.close()?;
+    }
+    outcome
+}
+
+/// Whether a path lies on a mounted volume of ours: there every file has hints.
+fn is_on_mount(path: &Path) -> bool {
+    rustix::fs::lgetxattr(path, attribute(Hint::Lifetime), &mut [0; 64][..]).is_ok()
+}
+
+/// The attribute of a hint. That with `user.` before it other file systems would keep, too.
+fn attribute(hint: Hint) -> &'static str {
+    hint.attribute().trim_start_matches("user.")
+}
+
 /// Says how many files and directories were changed, and what was not done to their content.
 /// If none were changed it says nothing.
 pub fn tell_changed(f: &mut fmt::Formatter<'_>, changed: u64, not_done: &str) -> fmt::Result {
@@ -115,15 +158,19 @@ impl Files {
     }
 
     fn get(&self, path: &Path, name: &str) -> Result<String> {
-        let what = || match name {
-            COMPRESS => format!("cannot tell how {} is compressed", path.display()),
-            _ => format!("cannot tell where {} lies", path.display()),
+        let what = || match asked(name) {
+            Some(Hint::Compress) => format!("cannot tell how {} is compressed", path.display()),
+            Some(Hint::Lifetime | Hint::Temperature | Hint::Size) => {
+                format!("cannot tell the hints of {}", path.display())
+            }
+            None if name == WHY => format!("cannot explain {}", path.display()),
+            Some(Hint::Placement) | None => format!("cannot tell where {} lies", path.display()),
         };
         let value = match &self.volume {
             None => {
                 let mut value = vec![0; VALUE_BYTES_MAX];
                 let length = rustix::fs::lgetxattr(path, name, value.as_mut_slice());
-                let length = length.map_err(|errno| of_host(what(), name, errno))?;
+                let length = length.map_err(|errno| of_host(what(), path, name, errno))?;
                 value.truncate(length);
                 value
             }
@@ -137,12 +184,15 @@ impl Files {
     }
 
     fn set(&self, path: &Path, name: &str, value: &str) -> Result<()> {
-        let what = || format!("cannot set `{value}` for {}", path.display());
+        let what = || match asked(name) {
+            Some(hint) => format!("cannot set {}={value} for {}", hint.name(), path.display()),
+            None => format!("cannot set `{value}` for {}", path.display()),
+        };
         match &self.volume {
             None => {
                 let flags = rustix::fs::XattrFlags::empty();
                 let set = rustix::fs::lsetxattr(path, name, value.as_bytes(), flags);
-                set.map_err(|errno| of_host(what(), name, errno))
+                set.map_err(|errno| of_host(what(), path, name, errno))
             }
             Some(volume) => {
                 let node = resolve(volume.files(), path)?;
@@ -153,24 +203,33 @@ impl Files {
         }
     }
 
-    /// The placement of a file in words.
-    pub fn placement(&self, path: &Path) -> Result<String> {
-        self.get(path, PLACEMENT)
+    /// A hint of a file in words.
+    pub fn hint(&self, path: &Path, hint: Hint) -> Result<String> {
+        self.get(path, attribute(hint))
     }
 
-    /// Changes the placement of a file.
-    pub fn place(&self, path: &Path, words: &str) -> Result<()> {
-        self.set(path, PLACEMENT, words)
+    /// Changes a hint of a file.
+    pub fn set_hint(&self, path: &Path, hint: Hint, words: &str) -> Result<()> {
+        self.set(path, attribute(hint), words)
     }
 
-    /// How a file is compressed, in a word.
-    pub fn compression(&self, path: &Path) -> Result<String> {
-        self.get(path, COMPRESS)
+    /// The hints of a file in the order of [`Hint::ALL`]; none that the volume has no use for.
+    pub fn hints(&self, path: &Path) -> Result<Vec<(Hint, String)>> {
+        let heeded = Hint::ALL.into_iter().filter(|hint| self.heeds(path, *hint));
+        heeded.map(|hint| Ok((hint, self.hint(path, hint)?))).collect()
     }
 
-    /// Changes how a file is compressed.
-    pub fn compress(&self, path: &Path, word: &str) -> Result<()> {
-        self.set(path, COMPRESS, word)
+    /// Whether the volume has a use for a hint.
+    fn heeds(&self, path: &Path, hint: Hint) -> bool {
+        let Some(volume) = &self.volume else {
+            let found = rustix::fs::lgetxattr(path, attribute(hint), &mut [0; 64][..]);
+            return !matches!((hint, found), (Hint::Compress | Hint::Placement, Err(rustix::io::Errno::OPNOTSUPP)));
+        };
+        match hint {
+            Hint::Compress => volume.device().compression().is_some(),
+            Hint::Placement => volume.device().place().is_some(),
+            Hint::Lifetime | Hint::Temperature | Hint::Size => true,
+        }
     }
 
     /// Stores a range of a file's content anew.
@@ -224,56 +283,29 @@ impl Files {
         self.set(&self.path, ATTACHED, how)
     }
 
-    /// Where the content of a file is, and why.
+    /// What was said of a file, and what comes of it.
     pub fn why(&self, path: &Path) -> Result<Why> {
-        let placement = self.placement(path)?;
-        let text = self.get(path, WHEREABOUTS)?;
-        let mut why = Why { path: path.display().to_string(), placement, ..Why::default() };
-        for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
-            let bytes = || value.parse().unwrap_or(0);
-            match key {
-                "big" => why.big_bytes = bytes(),
-                "fast" => why.fast_bytes = bytes(),
-                "log" => why.log_bytes = bytes(),
-                "section" => why.section = Some(value.to_owned()).filter(|name| !name.is_empty()),
-                "reason" => why.reasons.push(value.to_owned()),
-                _ => {}
-            }
-        }
-        Ok(why)
+        Ok(Why::parse(path, &self.get(path, WHY)?))
     }
 }
 
-/// Where the content of a file is, and why.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Why {
-    pub path: String,
-    pub placement: String,
-    pub section: Option<String>,
-    pub fast_bytes: u64,
-    pub big_bytes: u64,
-    pub log_bytes: u64,
-    pub reasons: Vec<String>,
+/// The hint that an attribute is for.
+fn asked(name: &str) -> Option<Hint> {
+    Hint::ALL.into_iter().find(|hint| attribute(*hint) == name)
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "file       {}", self.path)?;
-        writeln!(f, "placement  {}", self.placement)?;
-        writeln!(f, "section    {}", self.section.as_deref().unwrap_or("none: it bypasses the fast device"))?;
-        writeln!(f, "fast       {} bytes", self.fast_bytes)?;
-        writeln!(f, "big        {} bytes", self.big_bytes)?;
-        writeln!(f, "log        {} bytes", self.log_bytes)?;
-        self.reasons.iter().try_for_each(|reason| writeln!(f, "because    {reason}"))
-    }
-}
-
-fn of_host(what: String, attribute: &str, errno: rustix::io::Errno) -> Error {
+fn of_host(what: String, path: &Path, attribute: &str, errno: rustix::io::Errno) -> Error {
     match errno {
+        rustix::io::Errno::OPNOTSUPP if !is_on_mount(path) => {
+            Error::new(Class::Usage, what, "it does not lie on a mounted Onode volume").hint(NAME_BOTH)
+        }
         rustix::io::Errno::OPNOTSUPP => unheeded(what, attribute),
         rustix::io::Errno::NODATA => {
             Error::new(Class::Usage, what, "it is not the directory on which a volume is mounted")
                 .hint("name that directory, or the disks of a volume that is not mounted: tier:FAST,BIG")
+        }
+        rustix::io::Errno::INVAL if attribute == WHY => {
+            Error::new(Class::Usage, what, "only files and directories have hints").hint("name a file or a directory")
         }
         // What the file system would say in words comes as a number through the mount.
         rustix::io::Errno::INVAL if attribute != REWRITE => {
@@ -293,6 +325,9 @@ fn of_host(what: String, attribute: &str, errno: rustix::io::Errno) -> Error {
 fn of_volume(what: String, attribute: &str, error: &onode_fs::Error) -> Error {
     match error.kind {
         ErrorKind::NotSupported => unheeded(what, attribute),
+        ErrorKind::Invalid if attribute == WHY => {
+            Error::new(Class::Usage, what, error.detail.clone()).hint("name a file or a directory")
+        }
         ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()).hint(ASK),
         _ => Volume::error(what, error),
     }
@@ -300,7 +335,7 @@ fn of_volume(what: String, attribute: &str, error: &onode_fs::Error) -> Error {
 
 /// The volume does not do what an attribute is for.
 fn unheeded(what: String, attribute: &str) -> Error {
-    if [COMPRESS, REWRITE].contains(&attribute) {
+    if attribute == REWRITE || asked(attribute) == Some(Hint::Compress) {
         return Error::new(Class::Usage, what, "nothing on this volume is compressed")
             .hint("mount it once with `-o compress=fast` (or small, or auto)");
     }

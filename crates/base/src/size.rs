@@ -1,5 +1,8 @@
 //! Sizes as people write them: `4096`, `4K`, `1G`. Powers of 1,024, whole numbers only.
 
+use alloc::format;
+use alloc::string::{String, ToString as _};
+
 /// Reads a size. The error says what is wrong with the text, quoting it.
 ///
 /// # Errors

@@ -1,0 +1,146 @@
+//! `onode set`, `get-hints` and `stat --why`: on images and on mounts, by command and by attribute.
+
+mod common;
+
+use common::{Expect, Place, Running, has_fuse, is_clear};
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn set(path: &Path, name: &str, value: &str) -> Result<(), Errno> {
+    rustix::fs::lsetxattr(path, name, value.as_bytes(), XattrFlags::empty())
+}
+
+fn get(path: &Path, name: &str) -> Result<String, Errno> {
+    let mut value = vec![0; 4096];
+    let length = rustix::fs::lgetxattr(path, name, value.as_mut_slice())?;
+    value.truncate(length);
+    Ok(String::from_utf8(value).expect("UTF-8"))
+}
+
+#[test]
+fn hints_of_an_image_are_set_shown_and_handed_on() {
+    let place = Place::new("hints");
+    let image = place.image("disk.img");
+    let file = place.file("in", &[7; 9000]);
+    for directory in ["/tmp", "/tmp/deep", "/logs"] {
+        onode!("mkdir", &image, directory).succeeds();
+    }
+    onode!("put", &image, &file, "/tmp/deep/old").succeeds();
+    let said = onode!("set", &image, "/tmp", "lifetime=short", "size=64K").succeeds();
+    assert!(said.contains("/tmp: lifetime=short size=64K (3 files and directories changed"), "{said}");
+    onode!("set", "--only-new", &image, "/logs", "temperature=cold").succeeds();
+    onode!("put", &image, &file, "/tmp/deep/new").succeeds();
+    let shown = onode!("get-hints", "-r", &image, "/tmp", "/l*").succeeds();
+    assert_eq!(shown.lines().filter(|line| line.contains("short") && line.contains("64K")).count(), 4, "{shown}");
+    assert!(shown.lines().any(|line| line.contains("cold") && line.ends_with("/logs")), "{shown}");
+    let shown = json(&onode!("--json", "get-hints", &image, "/tmp/deep/new", "/").succeeds());
+    assert_eq!(shown[0]["hints"]["lifetime"], "short");
+    assert_eq!(shown[1]["hints"]["lifetime"], "unknown");
+    assert!(shown[0]["hints"].get("placement").is_none(), "{shown}");
+
+    let why = onode!("stat", "--why", &image, "/tmp/deep/new").succeeds();
+    for part in ["as its directory says", "compression  none: nothing on this volume is", "placement=user-cleaner"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    let spec = format!("flash:{},placement=hints", image.display());
+    let why = json(&onode!("--json", "stat", "--why", &spec, "/tmp/deep/new").succeeds());
+    assert_eq!(why["hints"][0]["origin"], "directory");
+    assert_eq!(why["decisions"][1]["choice"], "class-1", "{why}");
+    onode!("set", &image, "/tmp/deep/*", "lifetime=unknown").succeeds();
+    let shown = onode!("get-hints", &image, "/tmp/deep/new").succeeds();
+    assert!(!shown.contains("short") && shown.contains("64K"), "{shown}");
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn mistakes_are_told_and_change_nothing() {
+    let place = Place::new("hints-wrong");
+    let image = place.image("disk.img");
+    onode!("mkdir", &image, "/d").succeeds();
+    onode!("set", &image, "/d", "lifetime=long").succeeds();
+    for (words, told) in [
+        (vec!["/d", "liftime=short"], "no hint is called liftime"),
+        (vec!["/d", "lifetime=short", "temperature=boiling"], "unknown, cold, warm or hot"),
+        (vec!["/d", "lifetime=short", "size=16777216T"], "a number of bytes"),
+        (vec!["/d", "lifetime=short", "lifetime=long"], "twice"),
+        (vec!["/d", "lifetime=short", "compress=small"], "nothing on this volume is compressed"),
+        (vec!["/d", "lifetime=short", "placement=hot"], "the volume lies on one device"),
+        (vec!["/d", "parity=2"], "no hint is called parity"),
+        (vec!["/d"], "nothing to set"),
+    ] {
+        is_clear(&onode!("set", &image).args(words).fails(2), told);
+    }
+    is_clear(&onode!("set", "lifetime=short").fails(2), "no file is named");
+    // Looked for before anything is changed.
+    is_clear(&onode!("set", &image, "/d", "/nowhere", "lifetime=short").fails(20), "nowhere");
+    is_clear(&onode!("set", &image, "/d", "/n*", "lifetime=short").fails(20), "/n*");
+    is_clear(&onode!("get-hints", &image, "/nowhere").fails(20), "nowhere");
+    is_clear(&onode!("get-hints", place.path("nowhere")).fails(20), "nowhere");
+    is_clear(&onode!("set", place.directory("host"), "lifetime=short").fails(2), "mounted Onode volume");
+    is_clear(&onode!("get-hints", &image).fails(2), "mounted Onode volume");
+    let shown = onode!("get-hints", &image, "/d").succeeds();
+    assert!(shown.contains("long"), "{shown}");
+    // Who may not write to the image may look at it.
+    let mut permissions = fs::metadata(&image).expect("image").permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&image, permissions).expect("chmod");
+    assert!(onode!("get-hints", &image, "/d").succeeds().contains("long"));
+}
+
+#[test]
+fn a_mount_takes_and_tells_hints_by_attribute_and_by_command() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("hints-mount");
+    let (image, mount) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&mount, &image);
+    let (tmp, file) = (mount.join("tmp"), mount.join("tmp/file"));
+    fs::create_dir(&tmp).expect("mkdir");
+    set(&tmp, "user.onode.lifetime", "short").expect("set");
+    fs::write(&file, [7; 9000]).expect("write");
+    assert_eq!(get(&file, "user.onode.lifetime"), Ok("short".into()));
+    assert_eq!(get(&file, "onode.lifetime"), Ok("short".into()));
+    for (name, value) in [
+        ("user.onode.lifetime", "forever"),
+        ("user.onode.temperature", ""),
+        ("user.onode.size", "16777216T"),
+        ("user.onode.liftime", "short"),
+    ] {
+        assert_eq!(set(&file, name, value), Err(Errno::INVAL), "{name}={value}");
+    }
+    assert_eq!(set(&file, "user.onode.compress", "small"), Err(Errno::OPNOTSUPP));
+    assert_eq!(get(&file, "user.onode.placement"), Err(Errno::OPNOTSUPP));
+    let listed = rustix::fs::llistxattr(&file, &mut [0u8; 256]).expect("list");
+    assert_eq!(listed, 0, "no listing shows hints");
+
+    let said = onode!("set", &tmp, &mount, "--only-new", "temperature=hot", "size=4K").succeeds();
+    assert_eq!(said.lines().count(), 2, "{said}");
+    let shown = onode!("get-hints", &tmp, &file).succeeds();
+    assert!(shown.contains("short       hot         4K          -           -           "), "{shown}");
+    let why = onode!("stat", "--why", &file).succeeds();
+    assert!(why.contains("lifetime     short          as its directory says"), "{why}");
+    assert!(why.contains("log          data: by placement=user-cleaner"), "{why}");
+    rustix::fs::lremovexattr(&file, "user.onode.lifetime").expect("remove");
+    assert_eq!(get(&file, "user.onode.lifetime"), Ok("unknown".into()));
+    std::os::unix::fs::symlink("file", mount.join("link")).expect("symlink");
+    is_clear(&onode!("stat", "--why", mount.join("link")).fails(2), "only files and directories");
+    is_clear(&onode!("set", &file, "placement=hot").fails(2), "one device");
+    up.signal("TERM");
+    up.ends_well();
+    let shown = onode!("get-hints", &image, "/tmp", "/tmp/file").succeeds();
+    assert!(shown.contains("short") && shown.contains("unknown"), "{shown}");
+    let up = Running::start(&mut onode!("mount", "-f", "-o", "ro", &image, &mount));
+    common::wait_until("the mount is live", || common::is_mounted(&mount));
+    is_clear(&onode!("set", &tmp, "lifetime=long").fails(14), "Read-only");
+    assert!(onode!("get-hints", &tmp).succeeds().contains("short"));
+    up.signal("TERM");
+    up.ends_well();
+}

@@ -1,0 +1,51 @@
+//! Attributes that no listing shows: those by which programs reach what this file system has beyond
+//! files. Which there are, and whose business each is.
+
+use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
+use crate::inodes::attachment;
+use crate::types::{Caller, InodeNumber};
+use crate::volume::explain::WHY;
+use crate::volume::hints::Hint;
+use crate::volume::placement;
+use crate::volume::rewrite::REWRITE;
+use onode_base::ErrorKind;
+
+impl FileSystem {
+    /// The value of an attribute; `None` if it is one like any other.
+    pub(crate) fn hidden_xattr(&self, number: InodeNumber, name: &[u8]) -> Option<Result<Vec<u8>>> {
+        if let Some(hint) = Hint::of_attribute(name) {
+            return Some(self.hint(number, hint).map(String::into_bytes));
+        }
+        if name == WHY.as_bytes() {
+            return Some(self.why_xattr(number));
+        }
+        if placement::is_ours(name) {
+            return Some(self.placement_xattr(number, name));
+        }
+        attachment::is_ours(name).then(|| self.attachment_xattr(number))
+    }
+
+    /// Does what the setting of an attribute asks for; `None` if it is one like any other.
+    pub(crate) fn set_hidden_xattr(
+        &self,
+        caller: &Caller,
+        number: InodeNumber,
+        name: &[u8],
+        value: &[u8],
+    ) -> Option<Result<()>> {
+        if let Some(hint) = Hint::of_attribute(name) {
+            return Some(self.set_hint_xattr(number, hint, value));
+        }
+        if name == WHY.as_bytes() {
+            return Some(Err(Error::of(ErrorKind::NotPermitted, number, "this attribute can only be read")));
+        }
+        if placement::is_ours(name) {
+            return Some(self.set_placement_xattr(number, name, value));
+        }
+        if name == REWRITE.as_bytes() {
+            return Some(self.set_rewrite_xattr(number, value));
+        }
+        attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
+    }
+}
