@@ -23,7 +23,7 @@ use crate::open::device;
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
 #[cfg(feature = "encryption")]
-use keys::{is_any_encrypted, unlocked};
+use keys::unlocked;
 #[cfg(not(feature = "encryption"))]
 use locked::unlocked;
 use onode_base::{Clock, ErrorKind};
@@ -166,26 +166,8 @@ const fn compression_of(options: &MountOptions) -> Compression {
 /// # Errors
 /// `Damaged` if it cannot go on, `Full` if there is no room for a repair, and those of the device.
 pub fn repair_files(spec: &Spec, device: &dyn ObjectDevice) -> Result<onode_fs::check::Repaired> {
-    refuse_sealed(spec, device)?;
     let repaired = onode_fs::check::repair(device, SystemClock.now(), random_bytes()?);
     repaired.map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))
-}
-
-/// Refuses a device that holds encrypted files, and does not say any more how to open them: a
-/// repair would take them for garbage. Through keys it shows no such thing.
-#[cfg(feature = "encryption")]
-fn refuse_sealed(spec: &Spec, device: &dyn ObjectDevice) -> Result<()> {
-    if onode_fs::volume::VolumeInfo::load(device).is_ok() || !is_any_encrypted(device).unwrap_or(false) {
-        return Ok(());
-    }
-    let why = "its files are encrypted, and its key slots are lost";
-    Err(Error::new(Class::Damaged, format!("cannot repair {spec}"), why).hint("restore the image from a copy"))
-}
-
-#[cfg(not(feature = "encryption"))]
-#[expect(clippy::unnecessary_wraps, reason = "as it is with encryption")]
-fn refuse_sealed(_: &Spec, _: &dyn ObjectDevice) -> Result<()> {
-    Ok(())
 }
 
 fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Result<()> {

@@ -151,3 +151,92 @@ fn the_host_neither_sees_nor_sets_what_the_service_keeps() {
     let gone = ObjectId(4000);
     assert_eq!(device.read(gone, 0, &mut [0]).map_err(|error| error.kind), Err(ErrorKind::NotFound));
 }
+
+/// A key in the place of another, cut at every operation of a chip: the old one or the new one
+/// opens the volume, and what was written before is there.
+#[test]
+fn at_every_cut_of_a_change_the_old_key_or_the_new_one_opens() {
+    use onode_flash::{FlashDevice, FormatOptions, MountOptions};
+    use onode_media::sim::RecordedNand;
+    use onode_media::{Damage, Geometry, SimNand, SimOptions};
+
+    let geometry = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 32, blocks: 40, chips: 1 };
+    let chip = RecordedNand::new(SimNand::new(geometry, SimOptions::default()).unwrap(), true);
+    let flash =
+        Arc::new(FlashDevice::format(chip.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap());
+    let device = made(Arc::clone(&flash));
+    let object = device.reserve_ids(1).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, vec![7; 10_000]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    drop(device);
+    let first = chip.position();
+    let mut header = KeyHeader::load(flash.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
+    header.change(flash.as_ref(), Some(slot(1, 2)), &[0]).unwrap();
+    header.change(flash.as_ref(), Some(slot(2, 3)), &[1]).unwrap();
+    let recording = chip.take_recording();
+    let mut opened_by = std::collections::BTreeSet::new();
+    for position in recording.kept().filter(|position| *position >= first) {
+        for damage in [Damage::Nothing, Damage::Complete, Damage::RandomBits] {
+            let (operation, mut left) = recording.operation(position).zip(recording.before(position)).unwrap();
+            if !damage.fits(operation) {
+                continue;
+            }
+            left.apply_cut(operation, damage, position as u64).unwrap();
+            let flash = FlashDevice::mount(RecordedNand::new(left, false), &MountOptions::default()).unwrap();
+            let header = KeyHeader::load(&flash, &HOLDERS).unwrap().expect("it is encrypted");
+            let fitting: Vec<u8> = (1..=3).filter(|byte| header.unlock(&secret(*byte)).is_ok()).collect();
+            assert_eq!(fitting.len(), 1, "operation {position}, {damage:?}: keys {fitting:?}");
+            opened_by.insert(fitting[0]);
+            let (master, _) = header.unlock(&secret(fitting[0])).unwrap();
+            let device = Encrypted::open(Arc::new(flash), header, &master, Session::new([5; 32])).unwrap();
+            let mut bytes = vec![0; 10_000];
+            assert_eq!(device.read(object, 0, &mut bytes), Ok(10_000));
+            assert!(bytes == [7; 10_000]);
+        }
+    }
+    assert_eq!(opened_by.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+/// Whatever stands in the place of the key slots, they are read without harm or refused.
+#[test]
+fn hostile_key_slots_are_refused() {
+    const FIRST: u64 = (3 << 62) + (1 << 60);
+    let ram = Arc::new(RamDevice::new(1 << 24));
+    drop(made(Arc::clone(&ram)));
+    let sound: Vec<(AttributeKey, Vec<u8>)> =
+        ram.attributes(HOLDERS[0], AttributeKey::VOLUME_ENCRYPTED, 9).unwrap().into_iter().collect();
+    let mut prng = onode_base::Prng::new(3);
+    for _ in 0..2000 {
+        let mut transaction = Transaction::new();
+        for (key, value) in &sound {
+            let mut value = value.clone();
+            match prng.below(4) {
+                0 => value.truncate(prng.below(value.len() as u64 + 1) as usize),
+                1 => value.extend((0..prng.below(80)).map(|_| prng.next_u64() as u8).collect::<Vec<_>>()),
+                2 if !value.is_empty() => {
+                    let at = prng.below(value.len() as u64) as usize;
+                    value[at] = prng.next_u64() as u8;
+                }
+                _ => {}
+            }
+            transaction.set_attribute(HOLDERS[0], *key, value);
+        }
+        let far = AttributeKey::new(AttributeKind::SERVICE, FIRST + prng.next_u64() % (1 << 40));
+        transaction.set_attribute(HOLDERS[0], far, vec![1; prng.below(100) as usize]);
+        ram.commit(transaction, Durability::Buffered).unwrap();
+        match KeyHeader::load(ram.as_ref(), &HOLDERS[..1]) {
+            Ok(Some(header)) => match header.unlock(&secret(1)) {
+                Ok((key, _)) => drop(Encrypted::open(Arc::clone(&ram), header, &key, Session::new([0; 32]))),
+                Err(error) => {
+                    assert!(matches!(error.kind, ErrorKind::KeyNeeded | ErrorKind::Invalid), "{error}");
+                }
+            },
+            Ok(None) => panic!("nothing says any more that the volume is encrypted"),
+            Err(error) => assert!(matches!(error.kind, ErrorKind::Corrupt | ErrorKind::NotSupported), "{error}"),
+        }
+        let mut transaction = Transaction::new();
+        transaction.remove_attribute(HOLDERS[0], far);
+        ram.commit(transaction, Durability::Buffered).unwrap();
+    }
+}

@@ -222,7 +222,8 @@ fn from_keyring(name: &str, attempt: u32) -> Result<Option<Secret>> {
 }
 
 fn open(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
-    let file = File::open(path).map_err(|error| Error::host_file("open", path, &error))?;
+    let hint = "name a file with a key that this user can read";
+    let file = File::open(path).map_err(|error| Error::host_file("open", path, &error).hint(hint))?;
     read(path, file)
 }
 

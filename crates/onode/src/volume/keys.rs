@@ -59,8 +59,12 @@ impl NewKey<'_> {
 /// What is wrong with a key that somebody gave, or wants to give.
 fn key_error(what: String, error: &onode_object::Error) -> Error {
     match error.kind {
-        ErrorKind::Invalid => Error::new(Class::Usage, what, error.detail.clone()),
-        ErrorKind::KeyNeeded | ErrorKind::NotFound => Error::new(Class::of_device(error), what, error.detail.clone()),
+        ErrorKind::Invalid => {
+            Error::new(Class::Usage, what, error.detail.clone()).hint("`onode key --help` says what keys can be")
+        }
+        ErrorKind::KeyNeeded => Error::new(Class::Key, what, error.detail.clone()),
+        ErrorKind::NotFound => Error::new(Class::NotFound, what, error.detail.clone())
+            .hint("`onode key list IMAGE` shows the slots that there are"),
         _ => volume_error(what, error),
     }
 }
@@ -84,20 +88,21 @@ pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc
         return Ok(device);
     }
     let what = || format!("cannot open {spec}");
-    match KeyHeader::load(device.as_ref(), &HOLDERS) {
-        Ok(Some(header)) => {
-            let (master, _) = unlock(spec, &header)?;
-            let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
-            Ok(Arc::new(opened.map_err(|error| volume_error(what(), &error))?))
-        }
-        Ok(None) => Ok(device),
-        // What of the volume is lost is for whoever uses it to tell.
-        Err(error) if error.kind == ErrorKind::Corrupt => match is_any_encrypted(device.as_ref()) {
-            Ok(false) => Ok(device),
-            _ => Err(volume_error(what(), &error).hint("its key slots are lost: restore the image from a copy")),
-        },
-        Err(error) => Err(volume_error(what(), &error)),
-    }
+    let Some(header) = KeyHeader::load(device.as_ref(), &HOLDERS).map_err(|error| lost(what(), &error))? else {
+        return Ok(device);
+    };
+    let (master, _) = unlock(spec, &header).inspect_err(|_| {
+        // Nothing was changed: it is left as it was found.
+        let _ = device.close();
+    })?;
+    let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
+    Ok(Arc::new(opened.map_err(|error| volume_error(what(), &error))?))
+}
+
+/// What could not be learned of the key slots of a volume.
+fn lost(what: String, error: &onode_object::Error) -> Error {
+    let told = volume_error(what, error);
+    if error.kind == ErrorKind::Corrupt { told.hint("restore the image from a copy") } else { told }
 }
 
 /// Asks for keys until one opens the volume.
@@ -116,23 +121,6 @@ fn unlock(spec: &Spec, header: &KeyHeader) -> Result<(MasterKey, u32)> {
         }
     }
     Err(Error::new(Class::Key, what(), why))
-}
-
-/// Whether any object of a device has encrypted content, although nothing says that the volume is
-/// encrypted any more.
-pub(super) fn is_any_encrypted(device: &dyn ObjectDevice) -> onode_object::Result<bool> {
-    const AT_ONCE: usize = 256;
-    let mut from = ObjectId(0);
-    loop {
-        let some = device.list(from, AT_ONCE)?;
-        let Some(last) = some.last() else { return Ok(false) };
-        from = ObjectId(last.0 + 1);
-        for object in some {
-            if matches!(device.attribute(object, onode_object::AttributeKey::ENCRYPTED), Ok(Some(_))) {
-                return Ok(true);
-            }
-        }
-    }
 }
 
 /// The key slots of a volume that nobody has mounted.
@@ -155,7 +143,7 @@ impl VolumeKeys {
             Ok(Some(header)) => Ok(Self { spec: spec.clone(), device, header }),
             Ok(None) => Err(Error::new(Class::Usage, what(), "it is not encrypted")
                 .hint("a volume is encrypted when it is made: onode mkfs --encrypt IMAGE")),
-            Err(error) => Err(volume_error(what(), &error)),
+            Err(error) => Err(lost(what(), &error)),
         }
     }
 

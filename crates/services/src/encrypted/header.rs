@@ -47,15 +47,17 @@ impl KeyHeader {
     /// # Errors
     /// `NotSupported` if a newer version encrypted it; `Corrupt`; those of the device.
     pub fn load<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId]) -> Result<Option<Self>> {
-        let mut lost = None;
         for holder in holders {
             match Self::load_from(device, holders, *holder) {
-                Err(error) if error.kind == ErrorKind::NotFound => {}
-                Err(error) if error.kind == ErrorKind::Corrupt => lost = Some(error),
+                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => {}
                 found => return found,
             }
         }
-        lost.map_or(Ok(None), Err)
+        // What nobody can open must not be taken for a damaged volume that is not encrypted.
+        if is_any_encrypted(device)? {
+            return Err(Error::new(ErrorKind::Corrupt, "its objects are encrypted, and its key slots are lost"));
+        }
+        Ok(None)
     }
 
     fn load_from<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId], holder: ObjectId) -> Result<Option<Self>> {
@@ -225,6 +227,22 @@ impl KeyHeader {
         all.extend(self.slots.iter().map(|slot| set(slot_key(slot.id()), slot.value())));
         all
     }
+}
+
+/// Whether any object of a device has encrypted content.
+fn is_any_encrypted<D: ObjectDevice + ?Sized>(device: &D) -> Result<bool> {
+    const AT_ONCE: usize = 256;
+    let mut from = Some(ObjectId(0));
+    while let Some(start) = from {
+        let some = device.list(start, AT_ONCE)?;
+        from = some.last().and_then(|last| last.0.checked_add(1)).map(ObjectId);
+        for object in some {
+            if matches!(device.attribute(object, AttributeKey::ENCRYPTED), Ok(Some(_))) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Those of some objects that are there.

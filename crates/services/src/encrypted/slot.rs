@@ -17,9 +17,10 @@ const SALT_BYTES: usize = 16;
 pub const LABEL_BYTES_MAX: usize = 64;
 /// The fewest bytes of a key file.
 pub const KEY_FILE_BYTES_MIN: usize = 32;
-/// The most memory, in KiB, and passes that a slot may ask for: what a damaged or hostile volume
-/// says must not take all memory of the machine, or an hour.
-const COST_MAX: Cost = Cost { memory_kib: 4 << 20, passes: 1000, lanes: 64 };
+/// The most memory, in KiB, and passes that a slot may ask for, and the most of both together: what
+/// a damaged or hostile volume says must not take all memory of the machine, or an hour.
+const COST_MAX: Cost = Cost { memory_kib: 1 << 20, passes: 1000, lanes: 64 };
+const KIB_PASSES_MAX: u64 = 64 << 20;
 /// Each slot has a key of its own, which seals once.
 const ONLY_NONCE: [u8; 12] = [0; 12];
 
@@ -114,8 +115,10 @@ impl Cost {
     pub const LEAST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
 
     fn check(self) -> Result<Params> {
-        let is_too_much =
-            self.memory_kib > COST_MAX.memory_kib || self.passes > COST_MAX.passes || self.lanes > COST_MAX.lanes;
+        let is_too_much = self.memory_kib > COST_MAX.memory_kib
+            || self.passes > COST_MAX.passes
+            || self.lanes > COST_MAX.lanes
+            || u64::from(self.memory_kib) * u64::from(self.passes) > KIB_PASSES_MAX;
         let params = Params::new(self.memory_kib, self.passes, self.lanes, Some(KEY_BYTES)).ok();
         params.filter(|_| !is_too_much).ok_or_else(|| {
             let Self { memory_kib, passes, lanes } = self;
@@ -305,6 +308,7 @@ mod tests {
         for cost in [
             Cost { memory_kib: u32::MAX, ..Cost::LEAST },
             Cost { passes: u32::MAX, ..Cost::LEAST },
+            Cost { memory_kib: 1 << 20, passes: 100, ..Cost::LEAST },
             Cost { passes: 0, ..Cost::LEAST },
             Cost { memory_kib: 0, ..Cost::LEAST },
             Cost { lanes: 1 << 20, ..Cost::LEAST },
