@@ -6,6 +6,7 @@ use common::Scm;
 use onode_object::conformance::Harness;
 use onode_object::powers::Inspect;
 use onode_object::{Durability, Hints, ObjectDevice, SyncScope, Transaction};
+use onode_scm::Mode;
 
 /// A file was cut to less and grew again before the cut was durable: its block was made longer by
 /// the chunks that it was about to lose, which then had two owners (found by fsx).
@@ -65,4 +66,63 @@ fn objects_go_without_a_fence_for_each() {
     assert_eq!(fences(), before);
     scm.device.sync(SyncScope::All).expect("the memory works");
     assert_eq!(fences(), before.map(|count| count + 1));
+}
+
+/// Bytes that are free, or that the log has.
+fn bytes_not_of_objects(scm: &Scm) -> u64 {
+    let counters = scm.device.counters();
+    counters.iter().filter(|(name, _)| name == "free_bytes" || name == "log_bytes").map(|(_, count)| count).sum()
+}
+
+/// A hole was filled by a block that the bytes behind it cut short, and its first chunk was taken
+/// out: the rest, less than a chunk, was released as if it were a small block (found by the
+/// conformance suite with encryption).
+#[test]
+fn no_block_of_chunks_is_cut_down_to_less_than_a_chunk() {
+    const CHUNK: usize = 16 << 10;
+    const FROM: u64 = 4096;
+    // What the hole takes is no number of whole chunks.
+    const FILLED: usize = CHUNK + 8192;
+    for (_, mode) in Mode::ALL {
+        for (punches, length, reopens) in
+            [(true, CHUNK, false), (true, CHUNK, true), (true, CHUNK + 4096, false), (false, CHUNK, false)]
+        {
+            let mut scm = Scm::holding_in_mode(CHUNK as u32, 4 << 20, mode);
+            let object = scm.device.reserve_ids(1).expect("ids");
+            let before = bytes_not_of_objects(&scm);
+            let mut making = Transaction::new();
+            making.create(object, Hints::default()).write(object, FROM + FILLED as u64, vec![1; 4096]);
+            making.write(object, FROM, vec![2; FILLED]);
+            scm.device.commit(making, Durability::Durable).expect("room");
+            let mut cut = Transaction::new();
+            let (byte, made) = if punches {
+                cut.punch(object, FROM, length as u64);
+                (0, "punched out")
+            } else {
+                cut.write(object, FROM, vec![3; length]);
+                (3, "written over")
+            };
+            scm.device.commit(cut, Durability::Durable).expect("room");
+            if reopens {
+                scm.reopen();
+            }
+            let mut content = vec![9; 4096 + FILLED + 4096];
+            assert_eq!(scm.device.read(object, 0, &mut content), Ok(content.len()));
+            let (new, old) = content[4096..4096 + FILLED].split_at(length);
+            assert!(new.iter().all(|found| *found == byte), "{mode:?}: {made}");
+            assert!(old.iter().all(|found| *found == 2), "{mode:?}: not {made}");
+            scm.device.verify().unwrap_or_else(|what| panic!("{mode:?}, {made}: {what}"));
+            let mut removal = Transaction::new();
+            removal.remove(object);
+            scm.device.commit(removal, Durability::Durable).expect("removals need no room");
+            // What it had waits for the fences of others.
+            for other in [1, 2].map(|_| scm.device.reserve_ids(1).expect("ids")) {
+                let mut next = Transaction::new();
+                next.create(other, Hints::default());
+                scm.device.commit(next, Durability::Durable).expect("room");
+            }
+            assert_eq!(bytes_not_of_objects(&scm), before, "{mode:?}, {made}: it does not have everything back");
+            scm.device.verify().unwrap_or_else(|what| panic!("{mode:?}, {made}: {what}"));
+        }
+    }
 }

@@ -87,7 +87,7 @@ impl<P: Pmem> Change<'_, P> {
             return Ok(false);
         }
         let first = extent.offset + (offset - extent.offset).next_multiple_of(chunk);
-        let last = extent.offset + (offset + data.len() as u64 - extent.offset) / chunk * chunk;
+        let last = self.last_cut(extent, offset + data.len() as u64);
         let stable = self.stable(object)?;
         if first >= last || first != offset || offset >= stable || !self.has_room(last - first) {
             return Ok(false);
@@ -99,6 +99,19 @@ impl<P: Pmem> Change<'_, P> {
 
     fn has_room(&self, bytes: u64) -> bool {
         self.store.blocks().free_bytes() > bytes * 4 + self.store.reserve_bytes()
+    }
+
+    /// Where a cut that may reach up to `end` ends in a block of whole chunks.
+    ///
+    /// A rest of less than a chunk would look like a small block, and be released and recovered as
+    /// one, where the memory has a block of a whole chunk. So the chunk before it stays with it.
+    fn last_cut(&self, extent: Extent, end: u64) -> u64 {
+        let chunk = self.store.chunk_bytes();
+        if end == extent.end() {
+            return end;
+        }
+        let last = extent.offset + (end - extent.offset) / chunk * chunk;
+        if extent.end() - last < chunk { last - chunk } else { last }
     }
 
     /// Takes the bytes `first..last`, whole chunks of a block of whole chunks, out of the map.
@@ -321,9 +334,8 @@ impl<P: Pmem> Change<'_, P> {
             let (first, last) = if whole {
                 (extent.offset, extent.end())
             } else if extent.length >= chunk {
-                let inside = |byte: u64| extent.offset + (byte - extent.offset) / chunk * chunk;
                 let first = extent.offset + (start - extent.offset).next_multiple_of(chunk);
-                (first, if reach == extent.end() { reach } else { inside(reach) })
+                (first, self.last_cut(extent, reach))
             } else {
                 (start, start)
             };
