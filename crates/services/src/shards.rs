@@ -7,7 +7,7 @@
 //! their id; an object that was never compressed is remembered as such.
 
 use crate::map::Group;
-use onode_base::sync::{Mutex, MutexGuard, RwLock};
+use onode_base::sync::{Mutex, MutexGuard, RwLock, rank};
 use onode_object::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ pub(crate) type Known = Option<Arc<Group>>;
 /// What some of the objects share.
 #[derive(Default)]
 pub(crate) struct Shard {
-    changing: Mutex<()>,
+    changing: Mutex<(), rank::ServiceChanging>,
     /// Held to look at content, alone to change what is compressed.
-    pub(crate) content: RwLock<()>,
-    known: Mutex<BTreeMap<(ObjectId, u64), Known>>,
+    pub(crate) content: RwLock<(), rank::ServiceContent>,
+    known: Mutex<BTreeMap<(ObjectId, u64), Known>, rank::ServiceKnown>,
 }
 
 impl Shard {
@@ -70,19 +70,20 @@ impl Shards {
         &self.all[Self::index(object)]
     }
 
-    /// The shards of some objects, each once, in the order in which they are locked.
-    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = &Shard> {
-        objects.map(Self::index).collect::<BTreeSet<_>>().into_iter().map(|index| &self.all[index])
+    /// The shards of some objects and their numbers, each once, in the order in which they are
+    /// locked.
+    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = (usize, &Shard)> {
+        objects.map(Self::index).collect::<BTreeSet<_>>().into_iter().map(|index| (index, &self.all[index]))
     }
 
     /// Waits until nobody else changes these objects.
     pub(crate) fn change(&self, objects: impl Iterator<Item = ObjectId>) -> Vec<MutexGuard<'_, ()>> {
-        self.several(objects).map(|shard| shard.changing.lock()).collect()
+        self.several(objects).map(|(index, shard)| shard.changing.lock_at(index)).collect()
     }
 
     /// Does what changes the compressed content of these objects while nobody reads it.
     pub(crate) fn alone<T>(&self, objects: impl Iterator<Item = ObjectId>, change: impl FnOnce() -> T) -> T {
-        let held: Vec<_> = self.several(objects).map(|shard| shard.content.write()).collect();
+        let held: Vec<_> = self.several(objects).map(|(index, shard)| shard.content.write_at(index)).collect();
         let done = change();
         drop(held);
         done

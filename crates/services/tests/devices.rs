@@ -9,7 +9,7 @@ mod scm;
 #[path = "../../devices/tier/tests/common/mod.rs"]
 mod tier;
 
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::conformance::Harness;
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
@@ -19,7 +19,7 @@ use onode_services::Compressed;
 use std::sync::Arc;
 
 /// A device that is opened again behind the back of the wrapper.
-struct Mounted<H>(Mutex<H>);
+struct Mounted<H>(Mutex<H, rank::Free>);
 
 impl<H: Harness + Send> ObjectDevice for Mounted<H> {
     fn info(&self) -> DeviceInfo {

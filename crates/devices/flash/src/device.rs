@@ -27,7 +27,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
@@ -56,9 +56,9 @@ pub struct AtOnce {
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
     /// How far flushes have come; who takes both locks takes this one first.
-    pub(crate) syncs: Mutex<Syncs>,
+    pub(crate) syncs: Mutex<Syncs, rank::FlashSyncs>,
     /// The state.
-    pub(crate) core: Mutex<Core>,
+    pub(crate) core: Mutex<Core, rank::FlashState>,
 }
 
 impl FlashDevice {
