@@ -28,14 +28,14 @@ pub struct Record {
 /// The locks of a thread.
 #[derive(Default)]
 struct Locks {
-    held: Vec<Entry>,
+    held: Vec<OfLock>,
     waits: Option<Waits>,
     next: u64,
     /// What was taken before this number is another thread's, as far as order goes.
     own_from: u64,
 }
 
-struct Entry {
+struct OfLock {
     number: u64,
     lock: Wanted,
     since: Instant,
@@ -89,7 +89,7 @@ impl Locks {
         self.waits = None;
         let number = self.next;
         self.next += 1;
-        self.held.push(Entry { number, lock, since: now() });
+        self.held.push(OfLock { number, lock, since: now() });
         number
     }
 }

@@ -4,9 +4,9 @@
 //! the medium works, where the medium can be read beside its owner. Nodes of the index are still
 //! loaded under the lock. Flushes of syncs go on without it, too.
 //!
-//! Locks, in the order in which they are taken: that of the syncs, the state's, then for a moment
-//! those of pins and of pages that were read; a read that goes on is locked, too, and needs none of
-//! the others but that of the pages.
+//! Locks, in the order of their ranks: that of the syncs, the state's, then for a moment those of
+//! pins and of pages that were read; a read that goes on is locked, too, and needs none of the
+//! others but that of the pages.
 
 mod group_commit;
 mod memory;
