@@ -87,6 +87,7 @@ impl Shared {
     }
 
     /// Files that are looked at as memory, and how often.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn looks(&self) -> MutexGuard<'_, HashMap<InodeNumber, usize>> {
         self.looks.lock()
     }

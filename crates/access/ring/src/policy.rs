@@ -81,6 +81,7 @@ impl Policies {
         Policy { all: Arc::clone(self), thread, streak: Streak::new(), was_low: false }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn threads(&self) -> MutexGuard<'_, Vec<Arc<Thread>>> {
         self.threads.lock()
     }

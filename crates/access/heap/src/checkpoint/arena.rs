@@ -151,10 +151,12 @@ impl Arena {
         Ok(Self { name: name.to_vec(), heap, memory, blocks, allocating: Mutex::new(()), state, _claim: claim })
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn allocating(&self) -> MutexGuard<'_, ()> {
         self.allocating.lock()
     }
