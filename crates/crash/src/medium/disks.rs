@@ -51,7 +51,7 @@ struct DisksInner {
 pub struct Disks {
     disks: [SimDisk; 2],
     seam: Seam,
-    inner: Arc<Mutex<DisksInner, rank::MediumContent>>,
+    inner: Arc<Mutex<DisksInner, rank::MediumWork>>,
 }
 
 impl Disks {
