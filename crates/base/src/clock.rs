@@ -1,6 +1,6 @@
 //! Time as a value that is handed in, so that a whole volume replays from one seed.
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// A moment since 1970-01-01 UTC. Seconds may be negative; nanoseconds are always 0..1e9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ pub trait Clock: Send + Sync {
 
 /// A clock that moves only when told to; the clock of tests, of the crash explorer and of the lab.
 #[derive(Debug, Default)]
-pub struct ManualClock(Mutex<u64>);
+pub struct ManualClock(Mutex<u64, rank::Clock>);
 
 impl ManualClock {
     /// A clock that stands at `nanoseconds` since 1970.

@@ -20,6 +20,7 @@ pub mod volume;
 use hurt::Hurt;
 use media::Scratch;
 use onode_base::Prng;
+use onode_base::sync::{Mutex, rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,7 +77,7 @@ pub struct DamageOutcome {
 pub fn run(plan: &DamagePlan) -> Result<DamageOutcome, String> {
     let volumes = plan.first / IMAGES_OF_ONE..=(plan.first + plan.images.saturating_sub(1)) / IMAGES_OF_ONE;
     let next = AtomicU64::new(*volumes.start());
-    let total = onode_base::sync::Mutex::new((DamageOutcome::default(), None));
+    let total = Mutex::<_, rank::Free>::new((DamageOutcome::default(), None));
     std::thread::scope(|scope| {
         for _ in 0..plan.jobs.max(1) {
             scope.spawn(|| {

@@ -16,7 +16,7 @@ use crate::state::{Node, State};
 use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
 use crate::volume::VolumeInfo;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_object::{
     AttributeKey, AttributeKind, Demand, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId, ObjectKind,
@@ -39,7 +39,7 @@ pub struct FileSystem {
     pub(crate) inodes: Inodes,
     pub(crate) hash: NameHash,
     pub(crate) transaction_bytes: usize,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<State, rank::FileSystemState>,
     /// The device takes no changes any more, as far as was heard.
     device_read_only: AtomicBool,
 }

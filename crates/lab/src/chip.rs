@@ -4,7 +4,7 @@
 //! Pages with equal content share it, so that a volume of many gigabytes filled with patterns takes
 //! little more memory than its page tables.
 
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{
     BlockAddress, Counters, Damage, Geometry, IoTag, MediaOperation, Nand, PageAddress, Result, SimNand, SimOptions,
     Wear,
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 64;
 
 /// A NAND in the hands of both the laboratory and a device.
 #[derive(Clone)]
-pub(crate) struct Chip(Arc<Mutex<State>>);
+pub(crate) struct Chip(Arc<Mutex<State, rank::MediumContent>>);
 
 struct State {
     nand: SimNand,

@@ -5,7 +5,7 @@
 
 use alloc::sync::Arc;
 use core::fmt;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, as_another_thread, rank};
 
 /// What a thread of a device is about to do, or has just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub trait Between: Send + Sync {
 
 /// Where somebody may be told; clones are the same place. Nobody is, unless it is said who.
 #[derive(Clone, Default)]
-pub struct Seam(Arc<Mutex<Option<Arc<dyn Between>>>>);
+pub struct Seam(Arc<Mutex<Option<Arc<dyn Between>>, rank::MediumNotes>>);
 
 impl Seam {
     /// From now on this one is told, or nobody.
@@ -37,7 +37,7 @@ impl Seam {
         // The others come here, too.
         let between = self.0.lock().clone();
         if let Some(between) = between {
-            between.at(gap);
+            as_another_thread(|| between.at(gap));
         }
     }
 }
@@ -52,7 +52,7 @@ impl fmt::Debug for Seam {
 mod tests {
     use super::*;
 
-    struct Deeper(Seam, Mutex<u32>);
+    struct Deeper(Seam, Mutex<u32, rank::Free>);
 
     impl Between for Deeper {
         fn at(&self, gap: Gap) {

@@ -16,12 +16,12 @@ use crate::transaction::Transaction;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use state::State;
 
 /// An object device in memory.
 pub struct RamDevice {
-    core: Mutex<Core>,
+    core: Mutex<Core, rank::RamState>,
     capacity_bytes: u64,
 }
 

@@ -86,6 +86,18 @@ fn as_typed(name: &str) -> String {
 }
 
 #[test]
+fn the_page_has_the_order_of_locks() {
+    let source = fs::read_to_string(root().join("crates/base/src/sync/rank.rs")).unwrap();
+    let ranks = source.split("\nranks! {").nth(1).unwrap().split("\n}").next().unwrap();
+    let ranks: Vec<&str> = ranks.lines().filter_map(|line| line.split_once(" = \"")?.1.strip_suffix("\",")).collect();
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let table = page.split("\n## Locks").nth(1).unwrap().lines().filter(|line| line.starts_with("| "));
+    let named: Vec<&str> = table.flat_map(quoted).collect();
+    assert!(ranks.len() > 20, "only {} ranks were found", ranks.len());
+    assert_eq!(named, ranks);
+}
+
+#[test]
 fn every_verb_named_in_a_document_is_one() {
     let commands = fs::read_to_string(root().join("crates/access/cli/src/commands.rs")).unwrap();
     let verbs = commands.split("enum Verb {").nth(1).unwrap().split("\n}").next().unwrap();

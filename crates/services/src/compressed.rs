@@ -13,9 +13,10 @@ mod translate;
 mod why;
 
 use crate::compressed::map::{CHUNK_BYTES, GROUP_BYTES, Group};
-use crate::shards::Shards;
+use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
+use onode_base::sync::rank;
 use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
@@ -32,6 +33,15 @@ const SPREAD: usize = 4;
 /// What most devices give out content in.
 const UNIT_BYTES: usize = 4096;
 
+/// The ranks of the locks of [`Compressed`].
+pub(crate) enum CompressedRanks {}
+
+impl Ranks for CompressedRanks {
+    type Changing = rank::ServiceChanging;
+    type Content = rank::ServiceContent;
+    type Known = rank::ServiceKnown;
+}
+
 /// An object device that keeps content compressed on another one.
 pub struct Compressed<D: ?Sized> {
     inner: Arc<D>,
@@ -40,7 +50,7 @@ pub struct Compressed<D: ?Sized> {
     unit: usize,
     /// What the wrapped device likes to take at once, asked for once: each write wants to know.
     transaction_bytes: usize,
-    shards: Shards<Group>,
+    shards: Shards<Group, CompressedRanks>,
     is_shared: bool,
     /// The object that says that there may be compressed ones, if one has to.
     marker: Option<ObjectId>,
@@ -133,7 +143,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         self.mode
     }
 
-    pub(crate) const fn shards(&self) -> &Shards<Group> {
+    pub(crate) const fn shards(&self) -> &Shards<Group, CompressedRanks> {
         &self.shards
     }
 

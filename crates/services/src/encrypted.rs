@@ -23,10 +23,10 @@ pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotK
 use crate::encrypted::cipher::OVERHEAD_BYTES;
 use crate::encrypted::keys::Keys;
 use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, MapPart, UNIT_BYTES, is_ours};
-use crate::shards::Shards;
+use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::powers::{Attach, Decision, Erase, Inspect, Place, Scrub, Share};
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
@@ -39,14 +39,23 @@ const SPREAD: usize = 2;
 /// One part in so many of what is available is for what tells how to open the rest.
 const MAPS: u64 = 64;
 
+/// The ranks of the locks of [`Encrypted`].
+enum SealRanks {}
+
+impl Ranks for SealRanks {
+    type Changing = rank::SealChanging;
+    type Content = rank::SealContent;
+    type Known = rank::SealKnown;
+}
+
 /// An object device that keeps all that it is given encrypted on another one.
 pub struct Encrypted<D: ?Sized> {
     inner: Arc<D>,
     keys: Keys,
-    shards: Shards<MapPart>,
+    shards: Shards<MapPart, SealRanks>,
     is_shared: bool,
     /// What some objects say, for when one of them is made, or made anew.
-    header: Mutex<KeyHeader>,
+    header: Mutex<KeyHeader, rank::SealHeader>,
 }
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
@@ -99,7 +108,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         &self.keys
     }
 
-    const fn shards(&self) -> &Shards<MapPart> {
+    const fn shards(&self) -> &Shards<MapPart, SealRanks> {
         &self.shards
     }
 

@@ -1,7 +1,7 @@
 //! What a transaction of the host becomes for the wrapped device, and what is known once it is
 //! committed.
 
-use crate::shards::{Known, Shards};
+use crate::shards::{Known, Ranks, Shards};
 use onode_object::{AttributeKey, Mutation, ObjectId, Result, Transaction};
 use std::collections::BTreeSet;
 
@@ -25,9 +25,9 @@ impl<P> Default for Plan<P> {
 impl<P> Plan<P> {
     /// Commits it; who made it still waits for nobody else to change its objects. What is known of
     /// them is remembered if nobody else can change it.
-    pub(crate) fn carry_out<T>(
+    pub(crate) fn carry_out<T, R: Ranks>(
         self,
-        shards: &Shards<P>,
+        shards: &Shards<P, R>,
         remembers: bool,
         commit: impl FnOnce(Vec<Mutation>) -> Result<T>,
     ) -> Result<T> {

@@ -6,7 +6,7 @@
 //! other readers, so nobody sees the old map with the new content. Objects share a shard by their
 //! id; that an object has no such map is remembered, too.
 
-use onode_base::sync::{Mutex, MutexGuard, RwLock};
+use onode_base::sync::{Mutex, MutexGuard, RwLock, rank};
 use onode_object::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,15 +18,22 @@ const PARTS_MAX: usize = 1024;
 /// What is known of one part of the map of an object: `None` if there is no such attribute.
 pub(crate) type Known<P> = Option<Arc<P>>;
 
-/// What some of the objects share.
-pub(crate) struct Shard<P> {
-    changing: Mutex<()>,
-    /// Held to look at content, alone to change what is stored of it.
-    pub(crate) content: RwLock<()>,
-    known: Mutex<BTreeMap<(ObjectId, u64), Known<P>>>,
+/// The ranks of the locks of a wrapper: one may wrap another.
+pub(crate) trait Ranks {
+    type Changing: rank::Rank;
+    type Content: rank::Rank;
+    type Known: rank::Rank;
 }
 
-impl<P> Shard<P> {
+/// What some of the objects share.
+pub(crate) struct Shard<P, R: Ranks> {
+    changing: Mutex<(), R::Changing>,
+    /// Held to look at content, alone to change what is stored of it.
+    pub(crate) content: RwLock<(), R::Content>,
+    known: Mutex<BTreeMap<(ObjectId, u64), Known<P>>, R::Known>,
+}
+
+impl<P, R: Ranks> Shard<P, R> {
     const fn new() -> Self {
         Self { changing: Mutex::new(()), content: RwLock::new(()), known: Mutex::new(BTreeMap::new()) }
     }
@@ -54,11 +61,11 @@ impl<P> Shard<P> {
 }
 
 /// All shards.
-pub(crate) struct Shards<P> {
-    all: Vec<Shard<P>>,
+pub(crate) struct Shards<P, R: Ranks> {
+    all: Vec<Shard<P, R>>,
 }
 
-impl<P> Shards<P> {
+impl<P, R: Ranks> Shards<P, R> {
     pub(crate) fn new() -> Self {
         Self { all: (0..SHARDS).map(|_| Shard::new()).collect() }
     }
@@ -68,23 +75,24 @@ impl<P> Shards<P> {
     }
 
     /// The shard of an object.
-    pub(crate) fn of(&self, object: ObjectId) -> &Shard<P> {
+    pub(crate) fn of(&self, object: ObjectId) -> &Shard<P, R> {
         &self.all[Self::index(object)]
     }
 
-    /// The shards of some objects, each once, in the order in which they are locked.
-    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = &Shard<P>> {
-        objects.map(Self::index).collect::<BTreeSet<_>>().into_iter().map(|index| &self.all[index])
+    /// The shards of some objects and their numbers, each once, in the order in which they are
+    /// locked.
+    fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = (usize, &Shard<P, R>)> {
+        objects.map(Self::index).collect::<BTreeSet<_>>().into_iter().map(|index| (index, &self.all[index]))
     }
 
     /// Waits until nobody else changes these objects.
     pub(crate) fn change(&self, objects: impl Iterator<Item = ObjectId>) -> Vec<MutexGuard<'_, ()>> {
-        self.several(objects).map(|shard| shard.changing.lock()).collect()
+        self.several(objects).map(|(index, shard)| shard.changing.lock_at(index)).collect()
     }
 
     /// Does what changes the stored content of these objects while nobody reads it.
     pub(crate) fn alone<T>(&self, objects: impl Iterator<Item = ObjectId>, change: impl FnOnce() -> T) -> T {
-        let held: Vec<_> = self.several(objects).map(|shard| shard.content.write()).collect();
+        let held: Vec<_> = self.several(objects).map(|(index, shard)| shard.content.write_at(index)).collect();
         let done = change();
         drop(held);
         done

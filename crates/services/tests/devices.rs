@@ -10,7 +10,7 @@ mod scm;
 mod tier;
 
 use common::vault::Vault;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::conformance::Harness;
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result,
@@ -20,7 +20,7 @@ use onode_services::Compressed;
 use std::sync::Arc;
 
 /// A device that is opened again behind the back of the wrapper.
-struct Mounted<H>(Mutex<H>);
+struct Mounted<H>(Mutex<H, rank::Free>);
 
 impl<H: Harness + Send> ObjectDevice for Mounted<H> {
     fn info(&self) -> DeviceInfo {

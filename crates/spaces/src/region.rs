@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::error::{Error, MediaErrorKind, Result};
 use onode_media::pmem::Pmem;
 
@@ -46,7 +46,7 @@ impl<P> Clone for Region<P> {
 
 pub(super) struct Core<P> {
     pub(super) pmem: P,
-    state: Mutex<State>,
+    state: Mutex<State, rank::Spaces>,
 }
 
 struct State {

@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::Prng;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::error::{MediaErrorKind, Result};
 use onode_media::pmem::Pmem;
 use onode_media::sim::{PmemOptions, SimPmem, Survival};
@@ -262,7 +262,7 @@ fn cut_everywhere(name: &str, start: Vec<u8>, change: impl Fn(&SimRegion)) -> u6
     };
     assert_ne!(before, after, "{name} changes nothing");
     let region = open(start).unwrap();
-    let checked = Arc::new(Mutex::new(0));
+    let checked = Arc::new(Mutex::<_, rank::Free>::new(0));
     let (count, expected, of) = (Arc::clone(&checked), after.clone(), name.to_string());
     region.pmem().observe(Box::new(move |moment| {
         let number = moment.number();
@@ -296,7 +296,7 @@ fn cut_on_the_way(start: Vec<u8>, before: &[SpaceInfo], length: u64, states: &mu
     between[0].length = before[0].length;
     assert!(between != before && between[0].start == before[0].start, "{after:?}");
     let region = open(start).unwrap();
-    let (counted, old, new) = (Arc::new(Mutex::new(0)), before.to_vec(), after.clone());
+    let (counted, old, new) = (Arc::new(Mutex::<_, rank::Free>::new(0)), before.to_vec(), after.clone());
     let count = Arc::clone(&counted);
     region.pmem().observe(Box::new(move |moment| {
         let number = moment.number();

@@ -4,15 +4,15 @@ use crate::error::{Failure, Outcome, answer};
 use crate::memory::{OnodeHeap, heap_of, text_of};
 use crate::roots::kind_of;
 use onode_base::ErrorKind;
+use onode_base::sync::{Mutex, rank};
 use onode_heap::{Arena, Frozen, Report};
 use std::ffi::{c_char, c_int, c_long, c_void};
-use std::sync::{Mutex, PoisonError};
 
 /// Working memory of this process with an allocator of its own, which checkpoints save and bring
 /// back.
 pub struct OnodeArena {
     /// Before the arena that it borrows from, so that it is dropped first.
-    frozen: Mutex<Option<Frozen<'static>>>,
+    frozen: Mutex<Option<Frozen<'static>>, rank::CFrozen>,
     arena: Arena,
 }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn onode_arena_freeze(arena: *mut OnodeArena) -> c_int {
         // SAFETY: the caller's promise.
         let opened: &'static OnodeArena = unsafe { arena_of(arena) }?;
         let frozen = opened.arena.freeze()?;
-        *opened.frozen.lock().unwrap_or_else(PoisonError::into_inner) = Some(frozen);
+        *opened.frozen.lock() = Some(frozen);
         Ok(0)
     })
 }
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn onode_arena_commit(arena: *mut OnodeArena, name: *const
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, name) = unsafe { (arena_of(arena)?, text_of(name)?) };
-        let frozen = opened.frozen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let frozen = opened.frozen.lock().take();
         let frozen = frozen.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no image of the arena is frozen"))?;
         let report = frozen.commit(name)?;
         // SAFETY: the caller's promise.

@@ -5,15 +5,15 @@
 
 use crate::error::{Failure, Outcome};
 use onode_base::ErrorKind;
+use onode_base::sync::{Mutex, rank};
 use onode_fs::{FileHandle, FileSystem, Follow, InodeNumber, OpenFlags};
 use onode_heap::{Caller, Heap, caller};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
 
 /// Open files, and who opened the heap.
 pub(crate) struct Files {
-    open: Mutex<BTreeMap<c_int, OpenFile>>,
+    open: Mutex<BTreeMap<c_int, OpenFile>, rank::CFiles>,
     user: Caller,
 }
 
@@ -51,11 +51,11 @@ impl Files {
 
     /// Ends a descriptor whose handle is gone.
     pub(crate) fn forget(&self, descriptor: c_int) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&descriptor);
+        self.open.lock().remove(&descriptor);
     }
 
     fn insert(&self, file: OpenFile) -> c_int {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let descriptor = (0..).find(|number| !open.contains_key(number)).unwrap_or_default();
         open.insert(descriptor, file);
         descriptor
@@ -63,13 +63,13 @@ impl Files {
 
     /// What a descriptor names now.
     pub(crate) fn get(&self, descriptor: c_int) -> Outcome<OpenFile> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         open.get(&descriptor).cloned().ok_or_else(|| bad_descriptor(descriptor))
     }
 
     /// Sets where the next read or write begins.
     pub(crate) fn seek_to(&self, descriptor: c_int, offset: u64) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if let Some(file) = open.get_mut(&descriptor) {
             file.offset = offset;
         }
@@ -116,13 +116,13 @@ impl Files {
     }
 
     pub(crate) fn close(&self, heap: &Heap, descriptor: c_int) -> Outcome<()> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let file = open.remove(&descriptor).ok_or_else(|| bad_descriptor(descriptor))?;
         Ok(heap.files().release(file.handle)?)
     }
 
     pub(crate) fn close_all(&self, heap: &Heap) {
-        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let open = std::mem::take(&mut *self.open.lock());
         for file in open.into_values() {
             // Nobody is left to hear of an error.
             let _ = heap.files().release(file.handle);

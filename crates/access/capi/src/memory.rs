@@ -3,12 +3,12 @@
 use crate::descriptors::Files;
 use crate::error::{Failure, Outcome, answer};
 use onode_base::ErrorKind;
+use onode_base::sync::{Mutex, RwLock, rank};
 use onode_fs::Follow;
 use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError, RwLock};
 
 /// The file stays, the memory is a look at it.
 pub const ONODE_KEEP: c_int = 0;
@@ -20,11 +20,11 @@ pub struct OnodeHeap {
     pub(crate) heap: Heap,
     pub(crate) files: Files,
     /// Files looked at, by where they lie; several looks at one count.
-    mappings: Mutex<HashMap<usize, Vec<Mapping>>>,
+    mappings: Mutex<HashMap<usize, Vec<Mapping>>, rank::CMappings>,
 }
 
 /// The heap of `mm_to_file` and `file_to_mm`, as an address; 0 for none.
-static USED: RwLock<usize> = RwLock::new(0);
+static USED: RwLock<usize, rank::CHeap> = RwLock::new(0);
 
 /// The heap behind a pointer.
 ///
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
         unsafe { heap_of(heap) }?;
-        let mut used = USED.write().unwrap_or_else(PoisonError::into_inner);
+        let mut used = USED.write();
         if *used == heap as usize {
             *used = 0;
         }
@@ -123,13 +123,13 @@ pub unsafe extern "C" fn onode_use(heap: *mut OnodeHeap) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
         unsafe { heap_of(heap) }?;
-        *USED.write().unwrap_or_else(PoisonError::into_inner) = heap as usize;
+        *USED.write() = heap as usize;
         Ok(0)
     })
 }
 
 fn used() -> *mut OnodeHeap {
-    *USED.read().unwrap_or_else(PoisonError::into_inner) as *mut OnodeHeap
+    *USED.read() as *mut OnodeHeap
 }
 
 /// A block of at least `bytes`. It holds anything, as that of `malloc` does: a file that is made of
@@ -355,7 +355,7 @@ pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) 
     answer(|| {
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
-        let mut mappings = opened.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mappings = opened.mappings.lock();
         let known = mappings.get_mut(&(memory as usize)).and_then(Vec::pop);
         known.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no file is mapped there"))?;
         Ok(0)
@@ -366,13 +366,13 @@ impl OnodeHeap {
     fn map(&self, inode: InodeNumber, path: &[u8]) -> Outcome<*mut c_void> {
         let mapping = self.heap.map_whole(inode, path)?;
         let pointer = mapping.as_ptr().as_ptr();
-        let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mappings = self.mappings.lock();
         mappings.entry(pointer as usize).or_default().push(mapping);
         Ok(pointer.cast())
     }
 
     fn mapped_bytes(&self, pointer: *mut c_void) -> usize {
-        let mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mappings = self.mappings.lock();
         mappings.get(&(pointer as usize)).and_then(|all| all.last()).map_or(0, Mapping::len)
     }
 }

@@ -12,12 +12,13 @@ use crate::shared::cache::Gate;
 use crate::shared::sizes::Sizes;
 use onode::memory::HeapMemory;
 use onode::{MappedSpace, Volume};
+use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_fs::{FileSystem, InodeNumber};
 use onode_media::Pmem;
 use onode_scm::allocator::Allocator;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What blocks, mappings and the caches of threads need of a heap.
 pub(crate) struct Shared {
@@ -27,7 +28,7 @@ pub(crate) struct Shared {
     arenas: Claims,
     sizes: Sizes,
     /// Files that are looked at as memory, and how often.
-    looks: Mutex<HashMap<InodeNumber, usize>>,
+    looks: Mutex<HashMap<InodeNumber, usize>, rank::HeapLooks>,
 }
 
 // SAFETY: `base` is the only part that is not Send or Sync by itself; it is a number that is added
@@ -86,8 +87,9 @@ impl Shared {
     }
 
     /// Files that are looked at as memory, and how often.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn looks(&self) -> MutexGuard<'_, HashMap<InodeNumber, usize>> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looks.lock()
     }
 
     /// The address of a pointer; `None` if it is not of this heap.

@@ -3,12 +3,13 @@
 //! A ring belongs to the thread that made it. Who answers later, in another thread, puts the answer
 //! here and wakes that thread.
 
+use onode_base::sync::{Mutex, rank};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::mem::take;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// An answer that came later.
 pub(crate) struct Letter {
@@ -22,7 +23,7 @@ pub(crate) struct Letter {
 #[derive(Debug)]
 pub struct Mailbox {
     event: OwnedFd,
-    letters: Mutex<Vec<Letter>>,
+    letters: Mutex<Vec<Letter>, rank::RingLetters>,
     stops: AtomicBool,
 }
 
@@ -59,7 +60,7 @@ impl Mailbox {
     }
 
     fn put(&self, letter: Letter) {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
+        self.letters.lock().push(letter);
         self.wake();
     }
 
@@ -67,7 +68,7 @@ impl Mailbox {
     pub(crate) fn take(&self) -> Vec<Letter> {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.event, &mut count);
-        take(&mut *self.letters.lock().unwrap_or_else(PoisonError::into_inner))
+        take(&mut *self.letters.lock())
     }
 }
 

@@ -11,8 +11,9 @@
 //! and less often.
 #![allow(unsafe_code, reason = "no crate of ours has the call that sets a policy")]
 
+use onode_base::sync::{Condvar, Mutex, MutexGuard, rank};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// How often the deputy looks after threads with the low policy.
@@ -36,7 +37,7 @@ struct Thread {
 /// The policies of the threads of one mount.
 pub struct Policies {
     since: Instant,
-    threads: Mutex<Vec<Arc<Thread>>>,
+    threads: Mutex<Vec<Arc<Thread>>, rank::RingPolicies>,
     /// A thread has got the low policy.
     lowered: Condvar,
 }
@@ -80,8 +81,9 @@ impl Policies {
         Policy { all: Arc::clone(self), thread, streak: Streak::new(), was_low: false }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn threads(&self) -> MutexGuard<'_, Vec<Arc<Thread>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.threads.lock()
     }
 
     fn now(&self) -> u64 {
@@ -109,10 +111,10 @@ impl Policies {
 /// What the deputy does, as long as there is something to look after.
 fn look_after(policies: &Weak<Policies>) {
     while let Some(policies) = policies.upgrade() {
-        let threads = policies.threads();
+        let mut threads = policies.threads();
         if !policies.raise(&threads) {
             // It looks whether anybody is left now and then; whoever is lowered wakes it.
-            let _ = policies.lowered.wait_timeout(threads, Duration::from_secs(1));
+            policies.lowered.wait_for(&mut threads, Duration::from_secs(1));
             continue;
         }
         drop(threads);

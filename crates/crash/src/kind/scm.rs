@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::medium::memory::{Memory, MemoryImage};
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_fs::Inodes;
 use onode_media::Pmem;
 use onode_object::ObjectDevice;
@@ -96,7 +96,7 @@ impl Kind for Scm {
 struct ScmProgram {
     memory: Arc<Memory>,
     device: Arc<ScmDevice<Memory>>,
-    process: Mutex<Process>,
+    process: Mutex<Process, rank::Free>,
 }
 
 struct Process {

@@ -6,7 +6,7 @@ use crate::medium::memory::{Memory, MemoryImage, MemoryTrace};
 use crate::medium::nand::NandTrace;
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::sim::RecordedNand;
 use onode_media::{BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, Seam, SharedNand, SimNand};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct BesideMedium {
     pub memory: Memory,
     nand: RecordedNand,
     /// Of each operation of the flash, how many of the memory were before it.
-    order: Arc<Mutex<Vec<usize>>>,
+    order: Arc<Mutex<Vec<usize>, rank::MediumNotes>>,
 }
 
 impl Medium for BesideMedium {

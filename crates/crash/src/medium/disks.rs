@@ -6,7 +6,7 @@
 
 use crate::medium::{Budget, Medium, Trace, Walk};
 use onode_base::Prng;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::blockdev::SECTOR_BYTES;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;
@@ -51,7 +51,7 @@ struct DisksInner {
 pub struct Disks {
     disks: [SimDisk; 2],
     seam: Seam,
-    inner: Arc<Mutex<DisksInner>>,
+    inner: Arc<Mutex<DisksInner, rank::MediumWork>>,
 }
 
 impl Disks {

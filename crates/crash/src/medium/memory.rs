@@ -8,7 +8,7 @@ pub mod walk;
 
 use crate::medium::{Budget, Medium, Trace};
 use onode_base::Prng;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::pmem::LINE_BYTES;
 use onode_media::{Domain, Pmem, Result};
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ struct MemoryInner {
 
 /// A shared handle; clones are the same memory.
 #[derive(Clone)]
-pub struct Memory(Arc<Mutex<MemoryInner>>);
+pub struct Memory(Arc<Mutex<MemoryInner, rank::MediumContent>>);
 
 impl Medium for Memory {
     type Image = MemoryImage;

@@ -4,9 +4,9 @@
 //! the medium works, where the medium can be read beside its owner. Nodes of the index are still
 //! loaded under the lock. Flushes of syncs go on without it, too.
 //!
-//! Locks, in the order in which they are taken: that of the syncs, the state's, then for a moment
-//! those of pins and of pages that were read; a read that goes on is locked, too, and needs none of
-//! the others but that of the pages.
+//! Locks, in the order of their ranks: that of the syncs, the state's, then for a moment those of
+//! pins and of pages that were read; a read that goes on is locked, too, and needs none of the
+//! others but that of the pages.
 
 mod group_commit;
 mod memory;
@@ -28,7 +28,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Decision, Inspect, Scrub, ScrubReport};
 use onode_object::validate::reserve;
@@ -57,9 +57,9 @@ pub struct AtOnce {
 /// A volume of objects on raw NAND flash (paper 1).
 pub struct FlashDevice {
     /// How far flushes have come; who takes both locks takes this one first.
-    pub(crate) syncs: Mutex<Syncs>,
+    pub(crate) syncs: Mutex<Syncs, rank::FlashSyncs>,
     /// The state.
-    pub(crate) core: Mutex<Core>,
+    pub(crate) core: Mutex<Core, rank::FlashState>,
 }
 
 impl FlashDevice {

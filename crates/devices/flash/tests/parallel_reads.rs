@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Flash, LARGE, SMALL, STRIPED, Shared, TINY};
+use onode_base::sync::as_another_thread;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{
     BlockAddress, Geometry, IoTag, Nand, PageAddress, Result as MediaResult, SharedNand, SimNand, SimOptions,
@@ -196,7 +197,8 @@ impl SharedNand for Interrupted {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> MediaResult<()> {
         let act = self.act.lock().unwrap().take();
         if let Some(act) = act {
-            act();
+            // What happens there is another thread's work, in this one so that it is done in time.
+            as_another_thread(act);
         }
         self.chip.read_run(first, data, spare, tag)
     }

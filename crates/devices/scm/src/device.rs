@@ -22,7 +22,7 @@ use crate::share::readers::Readers;
 use crate::space::allocator::Allocator;
 use crate::space::blocks_of_superblock;
 use crate::space::promise::space_for;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::Pmem;
 use onode_object::powers::{Inspect, Inspection, MapObjects, SegmentInfo, Share};
 use onode_object::{
@@ -37,7 +37,7 @@ const MOST_UNDER_LOCK_BYTES: usize = 4096;
 /// A device on byte-addressable memory.
 pub struct ScmDevice<P: Pmem> {
     lock: ProcessLock<P>,
-    core: Mutex<Core<P>>,
+    core: Mutex<Core<P>, rank::MemoryState>,
     readers: Readers,
     memory: Arc<P>,
     mode: Mode,

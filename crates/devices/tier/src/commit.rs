@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::log::need::Need;
 use crate::log::room::Room;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::{Durability, Result, Transaction};
 
 /// A volume: the state and the log, each behind its lock, and the right to write to the big disk.
@@ -32,11 +32,11 @@ use onode_object::{Durability, Result, Transaction};
 /// others.
 pub struct Volume {
     /// The right to write to the big disk, and the checkpoint that is under way.
-    pub home: Mutex<Option<Running>>,
+    pub home: Mutex<Option<Running>, rank::TierHome>,
     /// The log.
-    pub log: Mutex<Log>,
+    pub log: Mutex<Log, rank::TierLog>,
     /// The state.
-    pub core: Mutex<Core>,
+    pub core: Mutex<Core, rank::TierState>,
 }
 
 impl Volume {

@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::Clock;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::{Attach, Inspect, Place, Scrub};
 use onode_object::{
@@ -59,7 +59,7 @@ pub struct Unlogged {
 pub struct TierDevice {
     pub(crate) volume: Volume,
     /// Who finds a fast disk that is to take part again.
-    finder: Mutex<Option<Arc<dyn FindFast>>>,
+    finder: Mutex<Option<Arc<dyn FindFast>>, rank::TierFinder>,
 }
 
 impl TierDevice {

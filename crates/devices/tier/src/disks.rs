@@ -11,25 +11,25 @@ use crate::fast::Piece;
 use crate::medium::errors::{bug, from_media, within, within_mut};
 use crate::medium::layout::BLOCK;
 use alloc::boxed::Box;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, Gap, IoTag, Seam};
 use onode_object::Result;
 
 /// The disks.
 pub struct Disks {
     /// The big disk.
-    pub big: Mutex<Box<dyn BlockDev>>,
+    pub big: Mutex<Box<dyn BlockDev>, rank::TierBig>,
     /// The fast disk.
-    pub fast: Mutex<FastDisk>,
+    pub fast: Mutex<FastDisk, rank::TierFast>,
     /// Bytes of the big disk.
     pub big_bytes: u64,
     /// How requests reach the big disk, as it was at the mount.
     pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
-    pub waiting: Mutex<Waiting>,
+    pub waiting: Mutex<Waiting, rank::TierWaiting>,
     /// Who writes a part of it: nothing is written twice, and nothing when it may be somebody
     /// else's place already.
-    writing: Mutex<()>,
+    writing: Mutex<(), rank::TierWriting>,
     /// Who is told that a disk works.
     seam: Option<Seam>,
 }

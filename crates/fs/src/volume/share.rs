@@ -49,6 +49,7 @@ impl Drop for Locked<'_> {
 impl FileSystem {
     /// The memory, for one call.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.take_turn(self.state.lock())
     }

@@ -13,7 +13,7 @@ use crate::tag::IoTag;
 use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// Stands for a block whose table entry is damaged; no block has so many pages.
 const LOST: u32 = u32::MAX;
@@ -25,7 +25,7 @@ pub(super) struct ImageShared {
     pub(super) layout: Layout,
     /// Pages written of each block.
     written: Vec<AtomicU32>,
-    pub(super) counters: Mutex<Counters>,
+    pub(super) counters: Mutex<Counters, rank::MediumNotes>,
     pub(super) flushes: Flushes,
     /// Somebody changes the image: there is something to flush.
     is_written: bool,

@@ -9,7 +9,7 @@ use super::PageAddress;
 use crate::between::Gap;
 use crate::error::{Error, Result};
 use crate::tag::IoTag;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// The part of a NAND that is used without its owner; [`Nand::shared`](super::Nand::shared) gives
 /// it out.
@@ -38,7 +38,7 @@ pub trait SharedNand: Send + Sync {
 /// one failed.
 #[derive(Debug, Default)]
 pub struct Flushes {
-    failed: Mutex<Option<Error>>,
+    failed: Mutex<Option<Error>, rank::MediumFlushes>,
 }
 
 impl Flushes {

@@ -25,7 +25,7 @@ use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -44,7 +44,7 @@ pub struct BlockNand<S = DeviceFile> {
     label: Label,
     order: Arc<Order>,
     bad: BadBlocks,
-    counters: Arc<Mutex<Counters>>,
+    counters: Arc<Mutex<Counters, rank::MediumNotes>>,
     flushes: Arc<Flushes>,
 }
 

@@ -21,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -58,9 +58,9 @@ pub struct MtdRam {
     read_only: bool,
     copy: MappedPmem,
     /// What the next fence has to write, from and to, in lines.
-    unwritten: Mutex<Vec<(u64, u64)>>,
+    unwritten: Mutex<Vec<(u64, u64)>, rank::MediumNotes>,
     /// Held while a fence writes: whoever finds nothing to write waits for the one that took it.
-    writing: Mutex<()>,
+    writing: Mutex<(), rank::MediumWork>,
     /// A write failed: what the device holds is not known any more.
     failed: AtomicBool,
 }

@@ -34,7 +34,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use file::MemoryFile;
 use mapping::{Access, Mapping};
 use medium::Medium;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use std::path::Path;
 use writeback::{Writeback, fence_stores};
 
@@ -52,9 +52,9 @@ pub struct MappedPmem {
     read_only: bool,
     ahead: Ahead,
     /// What the next fence has to sync, from and to, where a fence is a sync.
-    unsynced: Mutex<Option<(u64, u64)>>,
+    unsynced: Mutex<Option<(u64, u64)>, rank::MediumNotes>,
     /// Held during a sync: whoever finds nothing to sync waits for the one that took it.
-    syncing: Mutex<()>,
+    syncing: Mutex<(), rank::MediumWork>,
     /// A sync failed: the kernel has forgotten what it did not write, so no later one may succeed.
     failed: AtomicBool,
 }

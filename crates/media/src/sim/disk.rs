@@ -27,11 +27,11 @@ use alloc::sync::Arc;
 use cache::Cached;
 use log::{DiskLog, DiskOperation};
 use model::{DiskModel, Instant};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// The virtual time of a host, in nanoseconds; clones are the same clock.
 #[derive(Clone, Debug, Default)]
-pub struct HostClock(Arc<Mutex<u64>>);
+pub struct HostClock(Arc<Mutex<u64, rank::Clock>>);
 
 impl HostClock {
     /// The time at which the host is.
@@ -60,7 +60,7 @@ impl HostClock {
 pub struct SimDisk {
     name: String,
     bytes: u64,
-    state: Arc<Mutex<DiskState>>,
+    state: Arc<Mutex<DiskState, rank::MediumContent>>,
 }
 
 struct DiskState {

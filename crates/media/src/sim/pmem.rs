@@ -22,7 +22,7 @@ use cells::{Cells, WORD_BYTES, index};
 use core::ops::Range;
 use counters::{FlushedLines, PmemCounters};
 use crash::{Event, Fate, Moment, Survival, UnfencedLine};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, as_another_thread, rank};
 use options::PmemOptions;
 
 /// A write of at most so many bytes may be cut between any two words of it; a longer one between
@@ -35,7 +35,7 @@ pub type Observer = Box<dyn FnMut(&Moment<'_>) + Send>;
 /// Byte-addressable memory in the process, with power cuts.
 pub struct SimPmem {
     options: PmemOptions,
-    state: Mutex<PmemState>,
+    state: Mutex<PmemState, rank::MediumContent>,
 }
 
 struct PmemState {
@@ -207,7 +207,8 @@ impl PmemState {
             && !matches!(event, Event::Flush { .. })
             && let Some(observer) = &mut self.observer
         {
-            observer(&Moment::new(event, self.events, &self.cells));
+            // It looks at other memories, made of this one as a cut would leave it.
+            as_another_thread(|| observer(&Moment::new(event, self.events, &self.cells)));
         }
         self.events += 1;
     }

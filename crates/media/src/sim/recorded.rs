@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use alloc::sync::Arc;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 pub use recording::NandRecording;
 
 struct RecordedInner {
@@ -48,7 +48,7 @@ impl RecordedInner {
 /// A shared handle of a NAND; clones are the same medium.
 #[derive(Clone)]
 pub struct RecordedNand {
-    inner: Arc<Mutex<RecordedInner>>,
+    inner: Arc<Mutex<RecordedInner, rank::MediumContent>>,
     seam: Seam,
 }
 

@@ -11,12 +11,12 @@ use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// The plan of a [`Faulty`] medium, which may be owned by a device by now; clones are the same
 /// plan.
 #[derive(Clone, Default)]
-pub struct FaultHandle(Arc<Mutex<FaultPlan>>);
+pub struct FaultHandle(Arc<Mutex<FaultPlan, rank::MediumNotes>>);
 
 impl FaultHandle {
     /// Adds a failure. Operations are numbered from 0 when the wrapper was made.

@@ -11,11 +11,11 @@ use crate::sim::MediaOperation;
 use crate::tag::IoTag;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// The operations recorded so far; clones are the same log.
 #[derive(Clone, Default)]
-pub struct TraceLog(Arc<Mutex<Vec<MediaOperation>>>);
+pub struct TraceLog(Arc<Mutex<Vec<MediaOperation>, rank::MediumNotes>>);
 
 impl TraceLog {
     /// The number of operations recorded: what happens next has this index. A caller that notes it

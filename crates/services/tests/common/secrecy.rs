@@ -1,7 +1,7 @@
 //! What an encrypted device gives to the one below it: no byte of the host, no nonce twice.
 
 use onode_base::Prng;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::{
     AttributeKey, AttributeKind, DeviceInfo, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId,
     ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
@@ -52,7 +52,7 @@ const fn header_byte() -> u8 {
 /// A device in memory that keeps every byte it was ever given.
 pub struct Witness {
     pub ram: RamDevice,
-    pub seen: Mutex<Vec<Mutation>>,
+    pub seen: Mutex<Vec<Mutation>, rank::Free>,
 }
 
 impl Witness {

@@ -1,7 +1,7 @@
 //! The keys of volumes that tests encrypt. What the object of a volume would say stands here, so
 //! that a device shows the objects of the test and no other.
 
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_object::{ObjectDevice, ObjectId};
 use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Keys, and the number of the last mount.
 pub struct Vault {
     master: MasterKey,
-    header: Mutex<KeyHeader>,
+    header: Mutex<KeyHeader, rank::Free>,
 }
 
 impl Vault {

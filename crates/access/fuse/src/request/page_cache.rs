@@ -14,12 +14,13 @@ use crate::request::reply::{LateReply, WriteReply};
 use crate::transport::late::LateNotifier;
 use fuser::INodeNo;
 use onode::{Class, Error, Result};
+use onode_base::sync::{Mutex, rank};
 use onode_fs::FileSystem;
 use std::collections::BTreeSet;
 use std::mem::take;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How old at most what a mapping shows of a shared memory may be.
@@ -46,7 +47,7 @@ enum Task {
 }
 
 /// The files of which the kernel may keep content that others change.
-type Filled = Arc<Mutex<BTreeSet<u64>>>;
+type Filled = Arc<Mutex<BTreeSet<u64>, rank::MountFilled>>;
 
 /// The thread that makes the kernel let go of content; it ends when this is dropped.
 pub(crate) struct PageCache {
@@ -90,7 +91,7 @@ impl PageCache {
             word.fetch_or(bit, Ordering::SeqCst);
         }
         let Some(filled) = &self.filled else { return };
-        let mut filled = filled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filled = filled.lock();
         filled.insert(number.0);
         if filled.len() > FILES_MAX {
             drop(filled);
@@ -160,9 +161,7 @@ impl PageKeeper {
     /// Whether others may have changed something since the time before. Of what they store through
     /// pointers nobody hears.
     fn may_have_changed(&self, seen: &mut u64) -> bool {
-        let Some((files, _)) =
-            self.shared.as_ref().filter(|(_, filled)| !filled.lock().is_ok_and(|set| set.is_empty()))
-        else {
+        let Some((files, _)) = self.shared.as_ref().filter(|(_, filled)| !filled.lock().is_empty()) else {
             return false;
         };
         let before = std::mem::replace(seen, files.changes_of_others());
@@ -171,7 +170,7 @@ impl PageKeeper {
 
     fn give_up(&self) {
         let Some((_, filled)) = &self.shared else { return };
-        let filled = take(&mut *filled.lock().unwrap_or_else(PoisonError::into_inner));
+        let filled = take(&mut *filled.lock());
         filled.into_iter().for_each(|number| self.let_go(INodeNo(number), 0, 0));
     }
 }

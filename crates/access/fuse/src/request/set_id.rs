@@ -6,9 +6,10 @@ use crate::request::convert::inode;
 use crate::request::credentials::{Who, caller, caller_with_groups};
 use crate::transport::late::LateNotifier;
 use fuser::INodeNo;
+use onode_base::sync::{Mutex, rank};
 use onode_fs::{Caller, FileSystem};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 const SET_ID_BITS: u16 = 0o6000;
 /// So many threads may be between the two requests by which the kernel takes the capabilities of a
@@ -20,7 +21,7 @@ pub(crate) struct SetId {
     notifier: LateNotifier,
     /// The last files from which the kernel took the capabilities, and for whom, before it says
     /// that nothing else of them changes.
-    disarmed: Mutex<VecDeque<(INodeNo, u32)>>,
+    disarmed: Mutex<VecDeque<(INodeNo, u32)>, rank::MountDisarmed>,
 }
 
 impl SetId {
@@ -56,7 +57,7 @@ impl SetId {
     /// for everybody and then asks for a change of nothing, which is how it asks for a change of
     /// the owner to the present one, too.
     pub(crate) fn disarm(&self, number: INodeNo, who: Who) {
-        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disarmed = self.disarmed.lock();
         if disarmed.len() == DISARMED_MAX {
             disarmed.pop_front();
         }
@@ -65,7 +66,7 @@ impl SetId {
 
     /// Whether a change of nothing is the end of that.
     pub(crate) fn was_disarmed(&self, number: INodeNo, who: Who) -> bool {
-        let mut disarmed = self.disarmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disarmed = self.disarmed.lock();
         let found = disarmed.iter().position(|one| *one == (number, who.pid));
         found.is_some_and(|index| disarmed.remove(index).is_some())
     }

@@ -11,10 +11,11 @@ use crate::reference::{BlockMemory, Plain, Ref};
 use crate::roots::Kind;
 use crate::whole::check_name;
 use onode_base::ErrorKind;
+use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_media::Pmem;
 use onode_scm::allocator::{Allocator, Misuse};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The smallest arena.
 const SMALLEST_BYTES: usize = 256 << 10;
@@ -41,8 +42,8 @@ pub struct Arena {
     memory: Arc<Memory>,
     blocks: Allocator<Arc<Memory>>,
     /// Held by whoever changes the tables of blocks, so that no image has a half change of them.
-    allocating: Mutex<()>,
-    state: Mutex<State>,
+    allocating: Mutex<(), rank::ArenaBlocks>,
+    state: Mutex<State, rank::ArenaState>,
     _claim: Claim,
 }
 
@@ -54,10 +55,6 @@ const fn chunk_bytes(arena_bytes: usize) -> u64 {
     } else {
         64 << 10
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Heap {
@@ -154,12 +151,14 @@ impl Arena {
         Ok(Self { name: name.to_vec(), heap, memory, blocks, allocating: Mutex::new(()), state, _claim: claim })
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn allocating(&self) -> MutexGuard<'_, ()> {
-        lock(&self.allocating)
+        self.allocating.lock()
     }
 
     /// Its name.

@@ -6,12 +6,13 @@
 use crate::error::{Error, Result};
 use onode::MappedSpace;
 use onode_base::ErrorKind;
+use onode_base::sync::{Mutex, rank};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The names of open arenas of one heap.
 #[derive(Clone, Default)]
-pub(crate) struct Claims(Arc<Mutex<BTreeSet<Vec<u8>>>>);
+pub(crate) struct Claims(Arc<Mutex<BTreeSet<Vec<u8>>, rank::HeapArenas>>);
 
 /// The right to have an arena open; given back when it is dropped.
 pub(crate) struct Claim {
@@ -22,7 +23,7 @@ pub(crate) struct Claim {
 
 impl Claims {
     pub(crate) fn claim(&self, name: &[u8]) -> Result<Claim> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         if !open.insert(name.to_vec()) {
             let why = format!("the arena {} is open in this process", String::from_utf8_lossy(name));
             return Err(Error::new(ErrorKind::Busy, why));
@@ -52,6 +53,6 @@ impl Drop for Claim {
             // It ends with the process in any case.
             let _ = memory.region().pmem().disclaim(*number);
         }
-        self.claims.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.claims.0.lock().remove(&self.name);
     }
 }

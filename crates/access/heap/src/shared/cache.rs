@@ -6,14 +6,15 @@
 
 use crate::error::{Result, misuse};
 use crate::shared::Shared;
+use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_scm::allocator::ThreadCache;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Whether a heap is open. Whoever holds the lock may rely on it: a heap closes its gate before it
 /// goes.
 pub(crate) struct Gate {
-    open: Mutex<bool>,
+    open: Mutex<bool, rank::HeapGate>,
 }
 
 impl Gate {
@@ -22,7 +23,7 @@ impl Gate {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, bool> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

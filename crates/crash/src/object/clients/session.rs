@@ -12,7 +12,7 @@ use crate::object::workload::unexpected;
 use crate::object::{ObjectState, calls};
 use crate::violation::Violation;
 use crate::workload::history::Run;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{Between, Gap};
 use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, SyncScope, Transaction};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Session<K: Kind> {
     kind: K,
     device: Arc<K::Device>,
     clients: u64,
-    inner: Mutex<UnderWay<K>>,
+    inner: Mutex<UnderWay<K>, rank::Free>,
 }
 
 impl<K: Kind> Session<K> {

@@ -91,6 +91,7 @@ impl FlashDevice {
     }
 
     /// The state, once it is sure to be that of this flash.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn core(&self) -> Result<impl DerefMut<Target = Core> + '_> {
         let mut core = self.core.lock();
         core.confirm_once()?;

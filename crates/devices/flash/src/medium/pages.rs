@@ -18,7 +18,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use core::ops::Range;
 use onode_base::evict::Lru;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use onode_media::{IoTag, MediaErrorKind, PageAddress, SharedNand};
 use onode_object::Error;
 
@@ -90,7 +90,7 @@ pub enum Cause {
 pub struct Pages {
     layout: Layout,
     seed: u32,
-    state: Mutex<State>,
+    state: Mutex<State, rank::FlashPages>,
 }
 
 struct State {

@@ -9,19 +9,19 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::{Mutex, MutexGuard};
+use onode_base::sync::{Mutex, MutexGuard, rank};
 
 /// All pins of a volume.
 #[derive(Default)]
 pub struct Pins {
-    readings: Mutex<Vec<Arc<Reading>>>,
+    readings: Mutex<Vec<Arc<Reading>>, rank::FlashPins>,
 }
 
 /// One read, and what it needs.
 struct Reading {
     segments: Vec<u32>,
     /// Locked for as long as it goes on.
-    busy: Mutex<()>,
+    busy: Mutex<(), rank::FlashReading>,
 }
 
 /// Segments that are pinned until this is dropped.

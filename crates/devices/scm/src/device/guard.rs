@@ -22,6 +22,7 @@ pub(crate) struct DeviceGuard<'a, P: Pmem> {
 impl<P: Pmem> ScmDevice<P> {
     /// Takes the locks; that of processes unless this thread has it already.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn lock(&self) -> DeviceGuard<'_, P> {
         if self.lock.is_mine() {
             return DeviceGuard { core: self.core.lock(), device: self, ends: false, is_changed: false };

@@ -42,12 +42,14 @@ pub struct Write {
 
 impl Volume {
     /// Waits for the right to write to the big disk.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn home(&self) -> Home<'_> {
         let running = self.home.lock();
         Home { volume: self, disks: Arc::clone(self.core.lock().disks()), running }
     }
 
     /// The right, if nobody has it now.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_home(&self) -> Option<Home<'_>> {
         let running = self.home.try_lock()?;
         Some(Home { volume: self, disks: Arc::clone(self.core.lock().disks()), running })

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::nand::{Flushes, Geometry, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use alloc::sync::Arc;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// Where the pages lie on the device.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(super) struct BlockShared {
     pub(super) storage: Arc<dyn SharedDisk>,
     pub(super) place: Place,
     pub(super) order: Arc<Order>,
-    pub(super) counters: Arc<Mutex<Counters>>,
+    pub(super) counters: Arc<Mutex<Counters, rank::MediumNotes>>,
     pub(super) flushes: Arc<Flushes>,
     /// Somebody changes the device: there is something to flush.
     pub(super) is_written: bool,

@@ -12,7 +12,7 @@ use crate::tag::IoTag;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -28,7 +28,7 @@ pub(super) struct SharedFile {
     name: String,
     bytes: u64,
     direct: bool,
-    buffers: Mutex<Vec<AlignedBuffer>>,
+    buffers: Mutex<Vec<AlignedBuffer>, rank::MediumNotes>,
 }
 
 impl SharedFile {

@@ -12,7 +12,7 @@ use super::writeback::Writeback;
 use crate::pmem::LINE_BYTES;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -32,7 +32,7 @@ pub(super) struct Mapping {
     /// first.
     storable: AtomicU64,
     pieces: Pieces,
-    extending: Mutex<()>,
+    extending: Mutex<(), rank::MediumWork>,
 }
 
 // SAFETY: the range belongs to this value alone until it is dropped, and it is touched through

@@ -7,7 +7,7 @@
 
 use core::alloc::Layout;
 use core::ptr::{NonNull, copy_nonoverlapping, null_mut};
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 use std::alloc::handle_alloc_error;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) const PIECE_BYTES: u64 = super::medium::LARGE_PAGE_BYTES;
 
 /// The pieces of a mapping that are copies.
 #[derive(Default)]
-pub(super) struct Pieces(Mutex<BTreeSet<u64>>);
+pub(super) struct Pieces(Mutex<BTreeSet<u64>, rank::MediumNotes>);
 
 impl Pieces {
     /// Makes every piece of a range a copy.

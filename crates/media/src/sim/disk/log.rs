@@ -6,7 +6,7 @@
 use super::cache::Cached;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use onode_base::sync::Mutex;
+use onode_base::sync::{Mutex, rank};
 
 /// A change of a disk.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct DiskEvent {
 
 /// The changes so far; clones are the same log.
 #[derive(Clone, Debug, Default)]
-pub struct DiskLog(Arc<Mutex<Vec<DiskEvent>>>);
+pub struct DiskLog(Arc<Mutex<Vec<DiskEvent>, rank::MediumNotes>>);
 
 impl DiskLog {
     pub(super) fn push(&self, disk: usize, operation: DiskOperation) {

@@ -132,7 +132,7 @@ fn the_observer_sees_every_point_of_one_run_like_runs_that_are_cut() {
         let _ = memory.compare_exchange(0, 0, 9);
     };
     let memory = memory();
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::<_, rank::Free>::new(Vec::new()));
     let sink = Arc::clone(&seen);
     memory.observe(Box::new(move |moment| {
         sink.lock().push((moment.number(), moment.crash_image(Survival::Words(moment.number()))));
