@@ -3,8 +3,8 @@
 use onode_base::Prng;
 use onode_base::sync::{Mutex, rank};
 use onode_object::{
-    AttributeKey, AttributeKind, DeviceInfo, Durability, Hints, Maintenance, Mutation, ObjectDevice, ObjectId,
-    ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
+    AttributeKey, AttributeKind, DeviceInfo, Durability, ErrorKind, Hints, Maintenance, Mutation, ObjectDevice,
+    ObjectId, ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
 };
 use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::collections::BTreeSet;
