@@ -218,5 +218,19 @@ pub fn damage() -> std::result::Result<(), String> {
     }
     put(2 * BLOCK, &stored[3 * BLOCK..4 * BLOCK]);
     put(3 * BLOCK, &stored[2 * BLOCK..3 * BLOCK]);
-    judge("two blocks in each other's place", 2..4)
+    judge("two blocks in each other's place", 2..4)?;
+    // Of attributes, whose nonce and tag go with them, the place is all that is wrong.
+    let key = |index| AttributeKey::new(AttributeKind::ENTRY, index);
+    let mut transaction = Transaction::new();
+    transaction.set_attribute(object, key(1), vec![1; 20]).set_attribute(object, key(2), vec![2; 20]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    let mut transaction = Transaction::new();
+    for (from, to) in [(1, 2), (2, 1)] {
+        transaction.set_attribute(object, key(to), ram.attribute(object, key(from)).unwrap().unwrap());
+    }
+    ram.commit(transaction, Durability::Durable).unwrap();
+    match device.attribute(object, key(1)) {
+        Err(error) if error.kind == ErrorKind::Corrupt => Ok(()),
+        other => Err(format!("two attributes in each other's place: {other:?}")),
+    }
 }
