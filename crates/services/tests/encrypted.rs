@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::secrecy::{HOLDERS, Witness, damage, made, master, nonces, opened, secret, slot};
+use common::secrecy::{HOLDERS, Witness, damage, long_attributes, made, master, nonces, opened, secret, slot};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
 };
@@ -50,6 +50,11 @@ fn no_nonce_is_used_twice_across_crashes() {
 #[test]
 fn damage_is_told_of_exactly_the_blocks_that_have_it() {
     damage().unwrap();
+}
+
+#[test]
+fn long_attributes_take_each_others_place() {
+    long_attributes().unwrap();
 }
 
 #[test]

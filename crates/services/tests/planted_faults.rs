@@ -92,7 +92,7 @@ fn every_planted_bug_is_found() {
         (Bug::EncryptedCutForgotten, encrypted_history),
         (Bug::EncryptedHoleForgotten, encrypted_history),
         (Bug::EncryptedRestForgotten, encrypted_history),
-        (Bug::EncryptedPartStays, encrypted_history),
+        (Bug::EncryptedPartStays, common::secrecy::long_attributes),
         (Bug::EncryptedMapInTwo, encrypted_cuts),
         (Bug::EncryptedEpochLate, encrypted_nonces),
         (Bug::EncryptedNonceTwice, encrypted_nonces),

@@ -234,3 +234,24 @@ pub fn damage() -> std::result::Result<(), String> {
         other => Err(format!("two attributes in each other's place: {other:?}")),
     }
 }
+
+/// Attributes around the length from which one has a second part, each in the place of another.
+pub fn long_attributes() -> std::result::Result<(), String> {
+    let device = made(Arc::new(RamDevice::new(1 << 24)));
+    let object = device.reserve_ids(1).unwrap();
+    let key = AttributeKey::new(AttributeKind::XATTR, 5);
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default());
+    device.commit(transaction, Durability::Buffered).unwrap();
+    for length in [600, 572, 571, 600, 573, 572, 10, 572, 599, 0] {
+        let value = vec![length as u8; length];
+        let mut transaction = Transaction::new();
+        transaction.set_attribute(object, key, value.clone());
+        device.commit(transaction, Durability::Buffered).unwrap();
+        match device.attribute(object, key) {
+            Ok(Some(found)) if found == value => {}
+            other => return Err(format!("{length} bytes: {other:?}")),
+        }
+    }
+    Ok(())
+}
