@@ -18,6 +18,9 @@ const PARTS_MAX: usize = 1024;
 /// What is known of one part of the map of an object: `None` if there is no such attribute.
 pub(crate) type Known<P> = Option<Arc<P>>;
 
+/// Parts by object and number.
+type Remembered<P> = BTreeMap<(ObjectId, u64), Known<P>>;
+
 /// The ranks of the locks of a wrapper: one may wrap another.
 pub(crate) trait Ranks {
     type Changing: rank::Rank;
@@ -30,7 +33,7 @@ pub(crate) struct Shard<P, R: Ranks> {
     changing: Mutex<(), R::Changing>,
     /// Held to look at content, alone to change what is stored of it.
     pub(crate) content: RwLock<(), R::Content>,
-    known: Mutex<BTreeMap<(ObjectId, u64), Known<P>>, R::Known>,
+    known: Mutex<Remembered<P>, R::Known>,
 }
 
 impl<P, R: Ranks> Shard<P, R> {

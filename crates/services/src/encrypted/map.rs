@@ -252,7 +252,7 @@ impl BlockGroup {
 /// A part of the map of an object, as a shard remembers it.
 pub(super) enum MapPart {
     Head(Head),
-    Group(BlockGroup),
+    Group(Box<BlockGroup>),
 }
 
 /// The number of a head among the parts of an object.

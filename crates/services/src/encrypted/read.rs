@@ -84,10 +84,10 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// # Errors
     /// As [`head`](Self::head).
     pub(super) fn group(&self, object: ObjectId, group: u64, key: &DataKey) -> Result<Option<BlockGroup>> {
-        let parse = |value: &[u8]| BlockGroup::parse(object, group, value, key).map(MapPart::Group);
+        let parse = |value: &[u8]| BlockGroup::parse(object, group, value, key).map(Box::new).map(MapPart::Group);
         let known = self.part(object, group, parse)?;
         Ok(known.and_then(|part| match &*part {
-            MapPart::Group(group) => Some(group.clone()),
+            MapPart::Group(group) => Some((**group).clone()),
             MapPart::Head(_) => None,
         }))
     }

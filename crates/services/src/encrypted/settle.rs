@@ -320,7 +320,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             let value = group.value(object, number, it.key(), &self.keys().nonce()?);
             it.growth += cost(value.len()) - before.map_or(0, |before| cost(before.stored_bytes()));
             plan.mutations.push(Mutation::SetAttribute { object, key: group_key(number), value });
-            plan.learned.push((object, number, Some(Arc::new(MapPart::Group(group)))));
+            plan.learned.push((object, number, Some(Arc::new(MapPart::Group(Box::new(group))))));
         }
         Ok(())
     }

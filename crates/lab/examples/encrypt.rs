@@ -1,7 +1,9 @@
 //! How fast content is encrypted and decrypted: a GiB written to a device in memory and read from
 //! it, with and without encryption, beside what the cipher of the library takes for as many blocks.
 //!
-//! `cargo run --release -p onode-services --example encrypt [MIB]`
+//! `cargo run --release -p onode-lab --example encrypt [MIB]`
+
+#![allow(clippy::disallowed_methods, reason = "it measures")]
 
 use aes_gcm_siv::aead::inout::InOutBuf;
 use aes_gcm_siv::{AeadInOut, Aes256GcmSiv, KeyInit};
