@@ -136,3 +136,16 @@ fn an_encrypted_volume_is_mounted_with_its_key() {
     onode!("umount", &directory).succeeds();
     onode!("--key-file", &key, "check", &image).succeeds();
 }
+
+/// Nobody who asks for encryption gets a volume without it.
+#[test]
+fn up_makes_no_plain_volume_where_a_key_is_given() {
+    let place = Place::new("up-encrypted");
+    let (key, directory) = (place.file("key", &[7; 32]), place.directory("mnt"));
+    let plain = place.image("plain.img");
+    is_clear(&onode!("up", "--encrypt", "--key-file", &key, &directory, &plain).fails(2), "not encrypted");
+    let new = place.path("new.img");
+    is_clear(&onode!("up", "--key-file", &key, &directory, &new).fails(2), "--encrypt");
+    is_clear(&onode!("up", "--encrypt", "--key-file", &key, &directory, "ram:size=8M").fails(2), "not encrypted");
+    assert!(!new.exists());
+}

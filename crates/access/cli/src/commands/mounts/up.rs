@@ -5,6 +5,7 @@ use crate::commands::mounts::session::{Event, Manner, Session};
 use crate::commands::volumes::key::{CostArguments, FirstKey};
 use crate::keys::KeyArguments;
 use crate::watch::settings::Settings;
+use onode::keys::VolumeKeys;
 use onode::{Class, CreateOptions, Error, Result, Spec, human_size};
 use onode_console::Output;
 use onode_fuse::Ending;
@@ -60,11 +61,13 @@ fn serve(spec: &Spec, directory: &Path, settings: &Settings, encrypts: bool, out
     if onode_fuse::prepare(directory)? {
         output.note(&format!("took away the dead mount at {}; its files are recovered now", directory.display()));
     }
-    if let Some(path) = spec.image_path()
-        && !path.exists()
-    {
-        let keys = if encrypts { &settings.keys } else { &KeyArguments::default() };
-        let key = FirstKey { encrypts, arguments: keys, label: "", cost: &CostArguments::default() };
+    let is_there = spec.image_path().is_none_or(Path::exists);
+    if encrypts && is_there {
+        // Who asks for it must not go on with a volume that is not.
+        VolumeKeys::open(spec, true)?;
+    }
+    if !is_there {
+        let key = FirstKey { encrypts, arguments: &settings.keys, label: "", cost: &CostArguments::default() };
         key.create(spec, &owned_by_caller())?;
         output.note(&format!("made {spec}"));
     }
