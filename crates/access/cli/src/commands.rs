@@ -2,7 +2,8 @@
 //! man pages and dispatch all come.
 
 mod files;
-pub mod mounts;
+pub mod helpers;
+mod mounts;
 mod shell;
 mod state;
 mod tiers;
@@ -189,7 +190,7 @@ impl Command {
 }
 
 const OTHER_CODES: &str = "  `health` uses 3 notice, 4 degraded, 5 failed as well.\n  \
-    `check` and `repair` use the codes of fsck(8), `mount.onode` those of mount(8).";
+    `check`, `repair` and `fsck.onode` use the codes of fsck(8), `mount.onode` those of mount(8).";
 
 #[cfg(test)]
 mod tests {

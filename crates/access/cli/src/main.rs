@@ -1,7 +1,8 @@
 //! The `onode` command.
 //!
-//! One binary with one verb per file in `commands/`, in folders by subject. Called as `mount.onode`
-//! (a link to it) it speaks the language of `mount(8)`.
+//! One binary with one verb per file in `commands/`, in folders by subject. Called as
+//! `mkfs.onode`, `fsck.onode` or `mount.onode` (links to it) it speaks the language of mkfs(8),
+//! fsck(8) and mount(8).
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -24,8 +25,8 @@ fn main() -> ExitCode {
 
 fn run() -> u8 {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if commands::mounts::mount_helper::is_wanted(arguments.first()) {
-        return commands::mounts::mount_helper::run(arguments);
+    if let Some(code) = commands::helpers::run(&arguments) {
+        return code;
     }
     match Command::parse(arguments) {
         Ok(command) => {

@@ -52,7 +52,7 @@ use std::process::{Command, Stdio};
     log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
     metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\
     In the background it logs to the journal, or to syslog where there is no journal.\n\n\
-    A line for /etc/fstab (after `ln -s $(which onode) /sbin/mount.onode`):\n  \
+    A line for /etc/fstab (mount(8) finds the link /usr/sbin/mount.onode of an installation):\n  \
     /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]
 pub struct Arguments {
     /// The image or device spec.

@@ -28,7 +28,7 @@ pub struct Arguments {
     image: OsString,
     /// Size of the volume. Default: 1G.
     #[arg(long, value_name = "SIZE")]
-    size: Option<String>,
+    pub size: Option<String>,
     /// Data bytes of a flash page. Default: 4K.
     #[arg(long, value_name = "SIZE")]
     page: Option<String>,
@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "POLICY")]
     wear: Option<String>,
     /// A name for people, at most 255 bytes.
-    #[arg(long, default_value = "")]
+    #[arg(short = 'L', long, default_value = "")]
     label: String,
     /// Replace an image that is there already; its content is lost.
     #[arg(short, long)]
