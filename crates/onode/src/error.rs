@@ -311,7 +311,6 @@ mod tests {
         let given = [
             ErrorKind::Invalid,
             ErrorKind::Media,
-            ErrorKind::KeyNeeded,
             ErrorKind::NotDirectory,
             ErrorKind::IsDirectory,
             ErrorKind::NotEmpty,
