@@ -47,11 +47,21 @@ impl KeyHeader {
     /// # Errors
     /// `NotSupported` if a newer version encrypted it; `Corrupt`; those of the device.
     pub fn load<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId]) -> Result<Option<Self>> {
+        let mut damaged = None;
         for holder in holders {
-            match Self::load_from(device, holders, *holder) {
-                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => {}
-                found => return found,
+            let descriptor = match device.attribute(*holder, DESCRIPTOR) {
+                Ok(Some(descriptor)) => descriptor,
+                Ok(None) => return Ok(None),
+                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => continue,
+                Err(error) => return Err(error),
+            };
+            match Self::load_from(device, holders, *holder, &descriptor) {
+                Err(error) if error.kind == ErrorKind::Corrupt => damaged = Some(error),
+                found => return found.map(Some),
             }
+        }
+        if let Some(damaged) = damaged {
+            return Err(damaged);
         }
         // What nobody can open must not be taken for a damaged volume that is not encrypted.
         if is_any_encrypted(device)? {
@@ -60,8 +70,12 @@ impl KeyHeader {
         Ok(None)
     }
 
-    fn load_from<D: ObjectDevice + ?Sized>(device: &D, holders: &[ObjectId], holder: ObjectId) -> Result<Option<Self>> {
-        let Some(descriptor) = device.attribute(holder, DESCRIPTOR)? else { return Ok(None) };
+    fn load_from<D: ObjectDevice + ?Sized>(
+        device: &D,
+        holders: &[ObjectId],
+        holder: ObjectId,
+        descriptor: &[u8],
+    ) -> Result<Self> {
         let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, holder, format!("the key slots are damaged: {what}"));
         if !descriptor.starts_with(&VERSION) {
             let why = "it is encrypted in a way that only a newer version knows";
@@ -89,7 +103,7 @@ impl KeyHeader {
             }
         }
         header.epoch = epoch.ok_or_else(|| corrupt("the number of mounts is lost"))?;
-        Ok(Some(header))
+        Ok(header)
     }
 
     /// The slots that this version can read, in order of their numbers.
