@@ -11,8 +11,8 @@ use crate::medium::Medium;
 use crate::violation::Violation;
 use onode_fs::Inodes;
 use onode_fs::volume::VOLUME;
-use onode_object::ObjectId;
 use onode_object::powers::Attach;
+use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId};
 use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::sync::Arc;
 
@@ -44,10 +44,13 @@ impl<K: Kind> Kind for Sealed<K> {
     fn mount(&self, medium: &K::Medium, read_only: bool) -> onode_object::Result<Self::Device> {
         let device = Arc::new(self.0.mount(medium, read_only)?);
         let (master, session) = (MasterKey::new([1; 32]), Session::new([2; 32]));
-        match KeyHeader::load(device.as_ref(), &HOLDERS)? {
-            Some(header) => Encrypted::open(device, header, &master, session),
-            None => Encrypted::create(device, header(&master)?, &master, session),
+        // Objects alone, or a file system that is about to be made.
+        if device.stat(VOLUME).is_err_and(|error| error.kind == ErrorKind::NotFound) {
+            return Encrypted::create(device, header(&master)?, &master, session);
         }
+        let header = KeyHeader::load(device.as_ref(), &HOLDERS)?;
+        let header = header.ok_or_else(|| Error::new(ErrorKind::Corrupt, "nothing says that it is encrypted"))?;
+        Encrypted::open(device, header, &master, session)
     }
 
     fn verify(&self, device: &Self::Device) -> Result<(), Violation> {
@@ -72,7 +75,6 @@ impl<K: Kind> Kind for Sealed<K> {
     }
 
     fn part<'a>(&self, device: &'a Self::Device) -> Option<&'a dyn Attach> {
-        use onode_object::ObjectDevice as _;
         device.attachment().and(self.0.part(device.inner()))
     }
 }
