@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// By how much transactions are smaller than the wrapped device would like them.
 const SPREAD: usize = 2;
-/// One part in so many of what is available is for what tells how to open the rest.
+/// One part in so many of the space is for what tells how to open the rest.
 const MAPS: u64 = 64;
 
 /// The ranks of the locks of [`Encrypted`].
@@ -219,7 +219,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     fn space(&self) -> Space {
         let space = self.inner.space();
-        Space { available: space.available - space.available / MAPS, ..space }
+        let without_maps = |bytes: u64| bytes - bytes / MAPS;
+        Space { total: without_maps(space.total), available: without_maps(space.available), ..space }
     }
 
     /// Whole blocks are stored, and entries for them.
