@@ -16,8 +16,10 @@ pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc
     }
     let what = format!("cannot open {spec}");
     match device.attribute(VOLUME, AttributeKey::VOLUME_ENCRYPTED) {
-        Ok(Some(_)) => Err(Error::new(Class::Usage, what, "this build of Onode has no encryption: the volume is encrypted")
-            .hint("enable the feature `encryption` of the crate `onode`")),
+        Ok(Some(_)) => {
+            Err(Error::new(Class::Usage, what, "this build of Onode has no encryption: the volume is encrypted")
+                .hint("enable the feature `encryption` of the crate `onode`"))
+        }
         Err(error) if !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => {
             Err(volume_error(what, &error))
         }
