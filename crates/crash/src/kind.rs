@@ -8,6 +8,7 @@ pub mod encrypted;
 pub mod flash;
 pub mod geometry;
 pub mod scm;
+pub mod service;
 pub mod tier;
 pub mod variant;
 

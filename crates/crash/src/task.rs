@@ -7,11 +7,12 @@ use crate::files::cases::{CASES, WHITEOUT};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::kind::Kind;
 use crate::kind::beside::{Beside, PREFIX};
-use crate::kind::compressed::{self, Wrapped};
-use crate::kind::encrypted::{self, Sealed};
+use crate::kind::compressed::{self, Compressing};
+use crate::kind::encrypted::{self, Encrypting};
 use crate::kind::flash::Flash;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
 use crate::kind::scm::Scm;
+use crate::kind::service::{Service, Wrapped};
 use crate::kind::tier::Tier;
 use crate::medium::Trace;
 use crate::object::clients::{self, ClientsWorkload};
@@ -202,10 +203,10 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     let most_states = if run.workload == brim::NAME { most_states.min(BRIM_STATES) } else { most_states };
     let plan = Plan { seed: run.seed, variants: 0, second_every: SECOND_EVERY, seconds: SECONDS, most_states };
     if let Some(shape) = run.shape.strip_prefix(compressed::PREFIX) {
-        return with_wrapped(shape, run, plan, visitor);
+        return with_service(Compressing, shape, run, plan, visitor);
     }
     if let Some(shape) = run.shape.strip_prefix(encrypted::PREFIX) {
-        return with_sealed(shape, run, plan, visitor);
+        return with_service(Encrypting, shape, run, plan, visitor);
     }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
@@ -221,26 +222,21 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     with_kind(Flash::new(shape, &run.workload, run.seed), run, plan, visitor)
 }
 
-fn with_wrapped<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
+fn with_service<S: Service, V: Visitor>(
+    service: S,
+    shape: &str,
+    run: &RunName,
+    plan: Plan,
+    visitor: V,
+) -> Result<V::Answer, String> {
     if let Some(shape) = geometry::memory_by_name(shape) {
-        return with_kind(Wrapped(Scm::new(shape, run.seed)), run, plan, visitor);
+        return with_kind(Wrapped { kind: Scm::new(shape, run.seed), service }, run, plan, visitor);
     }
     if let Some(shape) = geometry::disks_by_name(shape) {
-        return with_kind(Wrapped(Tier::new(shape, run.seed)), run, plan, visitor);
+        return with_kind(Wrapped { kind: Tier::new(shape, run.seed), service }, run, plan, visitor);
     }
     let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
-    with_kind(Wrapped(Flash::new(shape, &run.workload, run.seed)), run, plan, visitor)
-}
-
-fn with_sealed<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
-    if let Some(shape) = geometry::memory_by_name(shape) {
-        return with_kind(Sealed(Scm::new(shape, run.seed)), run, plan, visitor);
-    }
-    if let Some(shape) = geometry::disks_by_name(shape) {
-        return with_kind(Sealed(Tier::new(shape, run.seed)), run, plan, visitor);
-    }
-    let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
-    with_kind(Sealed(Flash::new(shape, &run.workload, run.seed)), run, plan, visitor)
+    with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
 }
 
 fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {

@@ -1,15 +1,10 @@
-//! Any kind of device with compression over it.
+//! Compression over any kind of device.
 //!
 //! Half of the content that runs write can be compressed ([`crate::workload::content`]), so chunks
 //! are frames, plain, or one after the other. Devices beside each other are in
 //! [`crate::task::Media::Compressed`].
 
-use crate::files::worth::Worth;
-use crate::kind::{Failures, Kind};
-use crate::medium::Medium;
-use crate::violation::Violation;
-use onode_fs::Inodes;
-use onode_object::powers::Attach;
+use crate::kind::service::Service;
 use onode_object::{Compression, ObjectDevice};
 use onode_services::Compressed;
 use std::sync::Arc;
@@ -21,44 +16,19 @@ pub const PREFIX: &str = "compressed-";
 /// is.
 const UNIT_BYTES: usize = 256;
 
-/// A kind whose device is wrapped.
+/// The service.
 #[derive(Clone, Copy, Debug)]
-pub struct Wrapped<K>(pub K);
+pub struct Compressing;
 
-impl<K: Kind> Kind for Wrapped<K> {
-    type Medium = K::Medium;
-    type Device = Compressed<K::Device>;
+impl Service for Compressing {
+    type Over<D: ObjectDevice + 'static> = Compressed<D>;
+    const SLACK: u64 = 1;
 
-    fn format(&self, failures: Failures) -> Result<<K::Medium as Medium>::Image, Violation> {
-        self.0.format(failures)
-    }
-
-    fn mount(&self, medium: &K::Medium, read_only: bool) -> onode_object::Result<Self::Device> {
-        let device = Arc::new(self.0.mount(medium, read_only)?);
+    fn wrap<D: ObjectDevice + 'static>(device: Arc<D>) -> onode_object::Result<Compressed<D>> {
         Ok(Compressed::new(device, Compression::Small).in_units(UNIT_BYTES))
     }
 
-    fn verify(&self, device: &Self::Device) -> Result<(), Violation> {
-        self.0.verify(device.inner())
-    }
-
-    fn note(&self, device: &Self::Device, medium: &K::Medium) -> Result<(), Violation> {
-        self.0.note(device.inner(), medium)
-    }
-
-    fn slack_bytes(&self) -> u64 {
-        self.0.slack_bytes()
-    }
-
-    fn inodes(&self) -> Inodes {
-        self.0.inodes()
-    }
-
-    fn worth(&self) -> Worth {
-        self.0.worth()
-    }
-
-    fn part<'a>(&self, device: &'a Self::Device) -> Option<&'a dyn Attach> {
-        device.attachment().and(self.0.part(device.inner()))
+    fn inner<D: ObjectDevice + 'static>(over: &Compressed<D>) -> &D {
+        over.inner()
     }
 }
