@@ -131,10 +131,10 @@ impl Existence<'_> {
 }
 
 /// What the key of an attribute counts in [`never_needs_space`].
-const KEY_BYTES: i64 = 16;
+pub const KEY_BYTES: i64 = 16;
 
 /// What a `Remove`, `Truncate` or `Punch` counts in [`never_needs_space`].
-const CUT_BYTES: i64 = 16;
+pub const CUT_BYTES: i64 = 16;
 
 /// The most bytes of an object that a `Write` may replace on a full device.
 pub const REPLACED_BYTES_MAX: usize = 256;

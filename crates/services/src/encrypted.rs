@@ -26,7 +26,7 @@ use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, MapPart, UNIT_BYT
 use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
-use onode_base::sync::{Mutex, rank};
+use onode_base::sync::rank;
 use onode_object::powers::{Attach, Decision, Erase, Inspect, Place, Scrub, Share};
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
@@ -55,7 +55,7 @@ pub struct Encrypted<D: ?Sized> {
     shards: Shards<MapPart, SealRanks>,
     is_shared: bool,
     /// What some objects say, for when one of them is made, or made anew.
-    header: Mutex<KeyHeader, rank::SealHeader>,
+    header: KeyHeader,
 }
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
@@ -89,7 +89,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     fn new(inner: Arc<D>, header: KeyHeader, master: &MasterKey, session: Session) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, keys: Keys::new(master, session), shards: Shards::new(), is_shared, header: Mutex::new(header) }
+        Self { inner, keys: Keys::new(master, session), shards: Shards::new(), is_shared, header }
     }
 
     /// The wrapped device.
@@ -100,8 +100,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// What the volume says of its encryption.
     #[must_use]
-    pub fn header(&self) -> KeyHeader {
-        self.header.lock().clone()
+    pub const fn header(&self) -> &KeyHeader {
+        &self.header
     }
 
     const fn keys(&self) -> &Keys {
@@ -118,7 +118,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// What an object says that is just made.
     fn header_of(&self, made: ObjectId) -> Vec<Mutation> {
-        self.header.lock().of_made(made)
+        self.header.of_made(made)
     }
 
     /// Looks at an object while nobody changes what is stored of it.

@@ -2,8 +2,14 @@
 //! committed.
 
 use crate::shards::{Known, Ranks, Shards};
-use onode_object::{AttributeKey, Mutation, ObjectId, Result, Transaction};
+use onode_object::validate::{CUT_BYTES, KEY_BYTES};
+use onode_object::{AttributeKey, AttributeKind, Mutation, ObjectId, Result, Transaction};
 use std::collections::BTreeSet;
+
+/// No attribute ever has this key.
+pub(crate) const UNUSED: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX);
+/// Writes are joined up to so many bytes.
+const JOINED_BYTES: usize = 1 << 20;
 
 /// A transaction for the wrapped device; `P` is a part of what the wrapper knows of an object.
 pub(crate) struct Plan<P> {
@@ -82,4 +88,35 @@ pub(crate) fn refused(transaction: &mut Transaction, is_ours: impl Fn(AttributeK
         value.resize(Transaction::MAX_ATTRIBUTE_BYTES + 1, 0);
     }
     Some(refused)
+}
+
+/// What an attribute with a value of so many bytes takes of a transaction that a full device has to
+/// take (N7).
+pub(crate) const fn cost(bytes: usize) -> i64 {
+    KEY_BYTES + bytes as i64
+}
+
+/// How many punches pay for attributes that grow by so many bytes; none for what does not grow.
+pub(crate) fn punches_for(growth: i64) -> usize {
+    (growth.max(0) as usize).div_ceil(CUT_BYTES as usize)
+}
+
+/// Punches of nothing, each of which gives a transaction what a cut does.
+pub(crate) fn empty_punches(object: ObjectId, count: usize) -> impl Iterator<Item = Mutation> {
+    std::iter::repeat_n(Mutation::Punch { object, offset: 0, length: 0 }, count)
+}
+
+/// Writes one after the other as one.
+pub(crate) fn joined(mut writes: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    writes.sort_by_key(|(offset, _)| *offset);
+    let mut joined: Vec<(u64, Vec<u8>)> = Vec::with_capacity(writes.len());
+    for (offset, data) in writes {
+        match joined.last_mut() {
+            Some((start, last)) if *start + last.len() as u64 == offset && last.len() < JOINED_BYTES => {
+                last.extend_from_slice(&data);
+            }
+            _ => joined.push((offset, data)),
+        }
+    }
+    joined
 }

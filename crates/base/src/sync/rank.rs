@@ -71,8 +71,6 @@ ranks! {
     SealContent = "seal-content",
     /// What is known of sealed content.
     SealKnown = "seal-known",
-    /// What a volume says of its encryption.
-    SealHeader = "seal-header",
     /// The device in working memory.
     RamState = "ram-state",
     /// How far flushes of flash have come.

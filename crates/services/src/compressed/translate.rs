@@ -12,16 +12,13 @@ use crate::compressed::Compressed;
 use crate::compressed::map::{CHUNK_BYTES, Group};
 use crate::compressed::policy::{Wish, is_worth};
 use crate::life::Life;
-use crate::plan::{Plan, concerns_content, refused};
+use crate::plan::{Plan, UNUSED, concerns_content, refused};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
-    AttributeKey, AttributeKind, Compression, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, Result, Transaction,
+    AttributeKind, Compression, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, Result, Transaction,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// No attribute ever has this key.
-const UNUSED: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, u64::MAX);
 
 /// What a transaction says of its objects as a whole.
 #[derive(Default)]

@@ -6,18 +6,14 @@
 use crate::encrypted::Encrypted;
 use crate::encrypted::cipher::{Context, OVERHEAD_BYTES, What};
 use crate::encrypted::map::{is_ours, rest_key};
+use crate::plan::{UNUSED, empty_punches, punches_for};
 use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::KEY_BYTES;
 use onode_object::{AttributeKey, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
 const MAX: usize = Transaction::MAX_ATTRIBUTE_BYTES;
-/// What the key of an attribute counts, and what a cut gives up
-/// ([`onode_object::validate::never_needs_space`]).
-pub(super) const CUT_BYTES: usize = 16;
 /// How often both parts of a long value are read, if somebody changes them in between.
 const TRIES: usize = 8;
-
-/// No attribute ever has this key.
-const UNUSED: AttributeKey = AttributeKey::new(onode_object::AttributeKind::SERVICE, u64::MAX);
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// What sets an attribute. On a full device one may take the place of another (N7): what
@@ -39,10 +35,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 before => before?,
             };
             let is_new_rest = !rest.is_empty() && before.as_ref().is_none_or(|before| before.len() < MAX);
-            let owed = if before.is_none() { OVERHEAD_BYTES } else { 0 } + if is_new_rest { CUT_BYTES } else { 0 };
-            for _ in 0..owed.div_ceil(CUT_BYTES) {
-                mutations.push(Mutation::Punch { object, offset: 0, length: 0 });
-            }
+            let of_new = if before.is_none() { OVERHEAD_BYTES as i64 } else { 0 };
+            let of_rest = if is_new_rest { KEY_BYTES } else { 0 };
+            mutations.extend(empty_punches(object, punches_for(of_new + of_rest)));
         }
         let is_full = sealed.len() == MAX;
         mutations.push(Mutation::SetAttribute { object, key, value: sealed });

@@ -7,7 +7,6 @@
 //! transaction its 16 bytes.
 
 use crate::encrypted::Encrypted;
-use crate::encrypted::attributes::CUT_BYTES;
 use crate::encrypted::cipher::{Context, OVERHEAD_BYTES, What};
 use crate::encrypted::map::{
     BLOCK_BYTES, BlockEntry, BlockGroup, DataKey, GROUP_BLOCKS, HEAD, HEAD_PART, Head, INLINE_KEY, MapPart, group_key,
@@ -15,7 +14,7 @@ use crate::encrypted::map::{
 };
 use crate::encrypted::read::value_of;
 use crate::life::{Life, Patch};
-use crate::plan::Plan;
+use crate::plan::{Plan, cost, empty_punches, joined, punches_for};
 use crate::ranges::Ranges;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::REPLACED_BYTES_MAX;
@@ -25,8 +24,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// Writes are joined up to so many bytes.
-const JOINED_BYTES: usize = 1 << 20;
 
 /// The changes of one object as they come together.
 struct Sealing<'a> {
@@ -64,11 +61,6 @@ impl Sealing<'_> {
     }
 }
 
-/// What an attribute of so many bytes takes.
-const fn cost(bytes: usize) -> i64 {
-    (CUT_BYTES + bytes) as i64
-}
-
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// Adds what the changes of an object's content are to a plan. On a full device they may be
     /// such that it has to take, if `is_frugal`.
@@ -78,7 +70,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         let is_changed = !life.patches.is_empty() || !life.cleared.is_empty() || life.size != life.size_before;
         if !is_changed || (head_before.is_none() && life.patches.is_empty() && life.size == 0) {
             let cuts = if is_frugal { life.cuts } else { 0 };
-            plan.mutations.extend((0..cuts).map(|_| Mutation::Punch { object, offset: 0, length: 0 }));
+            plan.mutations.extend(empty_punches(object, cuts));
             return Ok(());
         }
         let mut head = match &head_before {
@@ -276,7 +268,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         let (life, object) = (it.life, it.life.object);
         // As the kind of these attributes has it: there while content is written.
         self.emit_maps(&mut it, plan)?;
-        let mut size = if life.is_new { 0 } else { self.inner().stat(object)?.size };
+        // What only adds to an object need not know how large the wrapped one is.
+        let only_adds = it.going.is_empty() && it.trimmed.is_none();
+        let mut size = if life.is_new || only_adds { 0 } else { self.inner().stat(object)?.size };
         let mut cuts = 0;
         for (start, end) in it.going.iter().filter(|(start, _)| *start < size).collect::<Vec<_>>() {
             cuts += 1;
@@ -295,9 +289,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             plan.mutations.push(Mutation::Write { object, offset, data });
         }
         plan.mutations.append(&mut it.others);
-        let owed = life.cuts + (it.growth.max(0) as usize).div_ceil(CUT_BYTES);
-        for _ in cuts..if is_frugal { owed } else { 0 } {
-            plan.mutations.push(Mutation::Punch { object, offset: 0, length: 0 });
+        if is_frugal {
+            let wanted = life.cuts + punches_for(it.growth);
+            plan.mutations.extend(empty_punches(object, wanted.saturating_sub(cuts)));
         }
         plan.alone.insert(object);
         Ok(())
@@ -336,19 +330,4 @@ fn gaps(ranges: &Ranges) -> Ranges {
 /// Bytes of the attribute that lists these holes.
 fn sealed_bytes(holes: &Ranges) -> usize {
     value_of(holes).len() + OVERHEAD_BYTES
-}
-
-/// Writes one after the other as one.
-fn joined(mut writes: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
-    writes.sort_by_key(|(offset, _)| *offset);
-    let mut joined: Vec<(u64, Vec<u8>)> = Vec::with_capacity(writes.len());
-    for (offset, data) in writes {
-        match joined.last_mut() {
-            Some((start, last)) if *start + last.len() as u64 == offset && last.len() < JOINED_BYTES => {
-                last.extend_from_slice(&data);
-            }
-            _ => joined.push((offset, data)),
-        }
-    }
-    joined
 }

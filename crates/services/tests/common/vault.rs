@@ -28,7 +28,7 @@ impl Vault {
         let session = Session::new([header.epoch() as u8; 32]);
         let opened = Encrypted::create(Arc::clone(device), header.clone(), &self.master, session);
         let opened = opened.expect("the keys fit");
-        *header = opened.header();
+        *header = opened.header().clone();
         opened
     }
 }

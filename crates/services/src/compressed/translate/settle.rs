@@ -13,19 +13,14 @@ use crate::compressed::map::{
 use crate::compressed::policy::Wish;
 use crate::compressed::translate::image::Outcome;
 use crate::life::Life;
-use crate::plan::Plan;
+use crate::plan::{Plan, cost, empty_punches, joined, punches_for};
 use crate::ranges::Ranges;
 use onode_object::{AttributeKey, AttributeKind, Mutation, ObjectDevice, ObjectId, Result};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
 
-/// What a mutation that takes something away gives a transaction for attributes, and what a key
-/// takes ([`onode_object::validate::never_needs_space`]).
-const CUT_BYTES: i64 = 16;
 /// Attributes that one call asks for.
 const FETCHED: usize = 64;
-/// Writes are joined up to so many bytes.
-const JOINED_BYTES: usize = 1 << 20;
 
 /// The changes of one object as they come together.
 struct Settling {
@@ -52,7 +47,8 @@ impl Settling {
             return;
         }
         let object = self.object;
-        self.growth += after.as_deref().map_or(0, cost) - before.map_or(0, cost);
+        self.growth +=
+            after.as_ref().map_or(0, |value| cost(value.len())) - before.map_or(0, |value| cost(value.len()));
         self.others.push(match after {
             Some(value) => Mutation::SetAttribute { object, key, value },
             None => Mutation::RemoveAttribute { object, key },
@@ -276,10 +272,9 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         plan.mutations.splice(first..first, set);
         plan.mutations.extend(removed);
         plan.mutations.append(&mut it.others);
-        let owed = (growth + it.growth).max(0) as usize;
-        let wanted = life.cuts + owed.div_ceil(CUT_BYTES as usize);
-        for _ in cuts..if only_cuts { wanted } else { 0 } {
-            plan.mutations.push(Mutation::Punch { object, offset: 0, length: 0 });
+        if only_cuts {
+            let wanted = life.cuts + punches_for(growth + it.growth);
+            plan.mutations.extend(empty_punches(object, wanted.saturating_sub(cuts)));
         }
         plan.alone.insert(object);
         Ok(())
@@ -310,10 +305,10 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                 continue;
             }
             let key = group_key(number);
-            growth -= before.map_or(0, |before| cost(&before.value(number)));
+            growth -= before.map_or(0, |before| cost(before.value(number).len()));
             if is_needed {
                 let value = group.value(number);
-                growth += cost(&value);
+                growth += cost(value.len());
                 set.push(Mutation::SetAttribute { object, key, value });
             } else {
                 removed.push(Mutation::RemoveAttribute { object, key });
@@ -341,23 +336,3 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
 
 /// Mutations that set attributes of groups, those that remove some, and by how much all grow.
 type Groups = (Vec<Mutation>, Vec<Mutation>, i64);
-
-/// What an attribute of this value takes.
-fn cost(value: &[u8]) -> i64 {
-    CUT_BYTES + value.len() as i64
-}
-
-/// Writes one after the other as one.
-fn joined(mut writes: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
-    writes.sort_by_key(|(offset, _)| *offset);
-    let mut joined: Vec<(u64, Vec<u8>)> = Vec::with_capacity(writes.len());
-    for (offset, data) in writes {
-        match joined.last_mut() {
-            Some((start, last)) if *start + last.len() as u64 == offset && last.len() < JOINED_BYTES => {
-                last.extend_from_slice(&data);
-            }
-            _ => joined.push((offset, data)),
-        }
-    }
-    joined
-}
