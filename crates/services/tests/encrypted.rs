@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::secrecy::{HOLDERS, Witness, damage, long_attributes, made, master, nonces, opened, secret, slot};
+use common::secrecy::{HOLDERS, Witness, damage, long_attributes, made, nonces, opened, secret, slot};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
 };
@@ -124,14 +124,32 @@ fn the_key_slots_outlive_either_object_that_has_them() {
 }
 
 #[test]
-fn a_volume_for_reading_seals_nothing() {
+fn every_mount_that_may_write_has_an_epoch_of_its_own() {
     let ram = Arc::new(RamDevice::new(1 << 20));
     let device = made(Arc::clone(&ram));
     assert_eq!(device.header().epoch(), 1);
     for epoch in 2..5 {
         assert_eq!(opened(Arc::clone(&ram)).unwrap().header().epoch(), epoch);
     }
-    let _ = master();
+}
+
+#[test]
+fn a_volume_for_reading_seals_nothing() {
+    let witness = Witness::new();
+    let device = made(Arc::clone(&witness));
+    let object = device.reserve_ids(1).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, vec![7; 10]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    let before = witness.seen.lock().len();
+    witness.is_read_only.store(true, std::sync::atomic::Ordering::Relaxed);
+    let device = opened(Arc::clone(&witness)).unwrap();
+    assert_eq!(device.read(object, 0, &mut [0; 10]), Ok(10));
+    let mut transaction = Transaction::new();
+    transaction.write(object, 0, vec![8; 10]);
+    let refused = device.commit(transaction, Durability::Durable);
+    assert_eq!(refused.map_err(|error| error.kind), Err(ErrorKind::ReadOnly));
+    assert_eq!(witness.seen.lock().len(), before);
 }
 
 /// Attributes of the service belong to nobody else.

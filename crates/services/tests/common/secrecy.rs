@@ -9,6 +9,7 @@ use onode_object::{
 use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The objects of a volume that say how it is encrypted.
 pub const HOLDERS: [ObjectId; 2] = [ObjectId(2), ObjectId(1)];
@@ -36,28 +37,32 @@ pub fn made<D: ObjectDevice>(device: Arc<D>) -> Encrypted<D> {
     made
 }
 
+/// Random bytes of a mount come from outside; here they are always the same, so that only epochs
+/// keep nonces apart.
+const OF_A_MOUNT: [u8; 32] = [9; 32];
+
 /// Opens it again.
 pub fn opened<D: ObjectDevice>(device: Arc<D>) -> Result<Encrypted<D>> {
     let header = KeyHeader::load(device.as_ref(), &HOLDERS)?.expect("it is encrypted");
     let (master, _) = header.unlock(&secret(1))?;
-    Encrypted::open(device, header, &master, Session::new([header_byte(); 32]))
-}
-
-/// Random bytes of a mount come from outside; here they are always the same, so that only epochs
-/// keep nonces apart.
-const fn header_byte() -> u8 {
-    9
+    Encrypted::open(device, header, &master, Session::new(OF_A_MOUNT))
 }
 
 /// A device in memory that keeps every byte it was ever given.
 pub struct Witness {
     pub ram: RamDevice,
     pub seen: Mutex<Vec<Mutation>, rank::Free>,
+    /// It says that it accepts no changes.
+    pub is_read_only: AtomicBool,
 }
 
 impl Witness {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { ram: RamDevice::with_crash_model(1 << 30), seen: Mutex::new(Vec::new()) })
+        Arc::new(Self {
+            ram: RamDevice::with_crash_model(1 << 30),
+            seen: Mutex::new(Vec::new()),
+            is_read_only: false.into(),
+        })
     }
 
     /// Whether these bytes stand in anything that it was given.
@@ -91,7 +96,8 @@ impl Witness {
 
 impl ObjectDevice for Witness {
     fn info(&self) -> DeviceInfo {
-        self.ram.info()
+        let read_only = self.is_read_only.load(Ordering::Relaxed).then(|| "it was asked for".to_owned());
+        DeviceInfo { read_only, ..self.ram.info() }
     }
 
     fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
