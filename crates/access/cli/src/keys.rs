@@ -127,20 +127,27 @@ struct Agent;
 
 impl KeyAgent for Agent {
     fn secret(&self, spec: &Spec, attempt: u32) -> Result<Option<Secret>> {
-        if let Some(secret) = known(|known| known.remembered.clone()) {
-            return Ok((attempt == 0).then_some(secret));
-        }
-        let arguments = known(|known| known.arguments.clone());
-        let secret = if !arguments.is_empty() {
-            arguments.secret(attempt)?
-        } else if let Some(path) = std::env::var_os(VARIABLE) {
-            KeyArguments { key_file: Some(path.into()), ..KeyArguments::default() }.secret(attempt)?
-        } else if attempt < PROMPTS {
-            ask_for(spec, attempt)?.map(passphrase).transpose()?
-        } else {
-            None
+        let (remembered, arguments) = known(|known| (known.remembered.clone(), known.arguments.clone()));
+        // The key that opened a volume before comes first: a command that opens it again asks no
+        // person twice, and finds nothing more on standard input.
+        let attempt = match remembered {
+            Some(secret) if attempt == 0 => return Ok(Some(secret)),
+            Some(_) => attempt - 1,
+            None => attempt,
         };
-        Ok(secret)
+        if !arguments.is_empty() {
+            arguments.secret(attempt)
+        } else if let Some(path) = std::env::var_os(VARIABLE) {
+            KeyArguments { key_file: Some(path.into()), ..KeyArguments::default() }.secret(attempt)
+        } else if attempt < PROMPTS {
+            ask_for(spec, attempt)?.map(passphrase).transpose()
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn opened(&self, secret: &Secret) {
+        remember(secret.clone());
     }
 }
 
@@ -178,18 +185,13 @@ pub fn standard_input() -> Result<Zeroizing<Vec<u8>>> {
 }
 
 fn passphrase(text: Zeroizing<String>) -> Result<Secret> {
-    leave_no_core();
-    Secret::passphrase(text.as_bytes().to_vec()).map_err(|error| Error::new(Class::Key, "cannot use it", error.detail))
+    made("cannot use it", Secret::passphrase(text.as_bytes().to_vec()))
 }
 
 fn key_file(path: &Path) -> Result<Secret> {
-    let bytes = open(path)?;
-    let wrong = |error: onode_object::Error| {
-        Error::new(Class::Key, format!("cannot use the key file {}", path.display()), error.detail)
-            .hint(format!("make one: head -c {KEY_FILE_BYTES_MIN} /dev/urandom > FILE; chmod 600 FILE"))
-    };
-    leave_no_core();
-    Secret::key_file(bytes.to_vec()).map_err(wrong)
+    made(format!("cannot use the key file {}", path.display()), Secret::key_file(open(path)?.to_vec())).map_err(
+        |error| error.hint(format!("make one: head -c {KEY_FILE_BYTES_MIN} /dev/urandom > FILE; chmod 600 FILE")),
+    )
 }
 
 fn passphrase_file(path: &Path) -> Result<Secret> {
@@ -197,28 +199,30 @@ fn passphrase_file(path: &Path) -> Result<Secret> {
         true => standard_input()?,
         false => without_line_break(&open(path)?),
     };
+    made(format!("cannot use the passphrase in {}", path.display()), Secret::passphrase(text.to_vec()))
+}
+
+/// A secret that this process has from now on, or what is wrong with it.
+fn made(what: impl Into<String>, secret: onode_object::Result<Secret>) -> Result<Secret> {
     leave_no_core();
-    let what = || format!("cannot use the passphrase in {}", path.display());
-    Secret::passphrase(text.to_vec()).map_err(|error| Error::new(Class::Key, what(), error.detail))
+    secret.map_err(|error| Error::new(Class::Key, what, error.detail))
 }
 
 /// A key of the kernel can be random bytes or a passphrase: both are tried.
 fn from_keyring(name: &str, attempt: u32) -> Result<Option<Secret>> {
+    let what = format!("cannot use the key `{name}` of the kernel");
     let search = |ring| KeyRing::from_special_id(ring, false)?.search(name)?.read_to_vec();
     let found = search(KeyRingIdentifier::Session).or_else(|_| search(KeyRingIdentifier::User));
     let bytes = Zeroizing::new(found.map_err(|error: KeyError| {
-        Error::new(Class::Key, format!("cannot use the key `{name}` of the kernel"), error.to_string())
+        Error::new(Class::Key, what.clone(), error.to_string())
             .hint(format!("put it there: keyctl padd user {name} @u < FILE"))
     })?);
-    leave_no_core();
-    let is_long = bytes.len() >= KEY_FILE_BYTES_MIN;
-    let secret = match (attempt, is_long) {
+    let secret = match (attempt, bytes.len() >= KEY_FILE_BYTES_MIN) {
         (0, true) => Secret::key_file(bytes.to_vec()),
         (0, false) | (1, true) => Secret::passphrase(bytes.to_vec()),
         _ => return Ok(None),
     };
-    let what = || format!("cannot use the key `{name}` of the kernel");
-    secret.map(Some).map_err(|error| Error::new(Class::Key, what(), error.detail))
+    made(what, secret).map(Some)
 }
 
 fn open(path: &Path) -> Result<Zeroizing<Vec<u8>>> {

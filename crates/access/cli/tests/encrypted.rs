@@ -149,3 +149,30 @@ fn up_makes_no_plain_volume_where_a_key_is_given() {
     is_clear(&onode!("up", "--encrypt", "--key-file", &key, &directory, "ram:size=8M").fails(2), "not encrypted");
     assert!(!new.exists());
 }
+
+/// What needs a key twice, of one volume or of two, reads standard input once, and would ask a
+/// person once.
+#[test]
+fn a_key_that_opened_a_volume_is_not_asked_for_again() {
+    let place = Place::new("asked-once");
+    let words = place.file("words", b"correct horse\n");
+    let by_input = |arguments: &[&Path]| {
+        let mut command = onode();
+        command.args(["--passphrase-file", "-"]).args(arguments);
+        command.stdin(fs::File::open(&words).expect("words")).succeeds();
+    };
+    let images = [place.path("one.img"), place.path("two.img")];
+    for image in &images {
+        let mut mkfs = onode();
+        mkfs.args(["mkfs", "--size", "64M", "--encrypt", "--kdf-memory", "1M", "--passphrase-file"]);
+        mkfs.args([&words, image]).succeeds();
+    }
+    let [one, two] = &images;
+    let (key, path) = (place.file("key", &[7; 32]), Path::new);
+    by_input(&[path("key"), path("add"), path("--new-key-file"), &key, one]);
+    put(&place, one, &key);
+    let [from, to] =
+        [(one, "a-name-of-a-file"), (two, "copy")].map(|(image, name)| format!("{}:/{name}", image.display()));
+    by_input(&[path("cp"), path(&from), path(&to)]);
+    onode!("--passphrase-file", &words, "ls", two).succeeds();
+}

@@ -28,6 +28,9 @@ pub trait KeyAgent: Send + Sync {
     /// # Errors
     /// If a key file cannot be read, for example; the volume stays closed then.
     fn secret(&self, spec: &Spec, attempt: u32) -> Result<Option<Secret>>;
+
+    /// A secret opened a volume: a command may open the same one again.
+    fn opened(&self, _secret: &Secret) {}
 }
 
 static AGENT: OnceLock<Box<dyn KeyAgent>> = OnceLock::new();
@@ -113,7 +116,10 @@ fn unlock(spec: &Spec, header: &KeyHeader) -> Result<(MasterKey, u32)> {
         let mut attempt = 0;
         while let Some(secret) = agent.secret(spec, attempt)? {
             match header.unlock(&secret) {
-                Ok(opened) => return Ok(opened),
+                Ok(opened) => {
+                    agent.opened(&secret);
+                    return Ok(opened);
+                }
                 Err(error) if error.kind == ErrorKind::KeyNeeded => why = error.detail,
                 Err(error) => return Err(key_error(what(), &error)),
             }
@@ -128,6 +134,8 @@ pub struct VolumeKeys {
     spec: Spec,
     device: Arc<dyn ObjectDevice>,
     header: KeyHeader,
+    /// The master key and the slot that a key opened, once one was asked for.
+    opened: Option<(MasterKey, u32)>,
 }
 
 impl VolumeKeys {
@@ -140,7 +148,7 @@ impl VolumeKeys {
         let device = device::open(spec, access, Users::Alone, random_bytes()?)?.device;
         let what = || format!("cannot use the key slots of {spec}");
         match KeyHeader::load(device.as_ref(), &HOLDERS) {
-            Ok(Some(header)) => Ok(Self { spec: spec.clone(), device, header }),
+            Ok(Some(header)) => Ok(Self { spec: spec.clone(), device, header, opened: None }),
             Ok(None) => Err(Error::new(Class::Usage, what(), "it is not encrypted")
                 .hint("a volume is encrypted when it is made: onode mkfs --encrypt IMAGE")),
             Err(error) => Err(lost(what(), &error)),
@@ -165,12 +173,12 @@ impl VolumeKeys {
         self.header.epoch()
     }
 
-    /// Asks for a key until one opens the volume; returns the number of its slot.
+    /// Asks for a key until one opens the volume, if none did yet; returns the number of its slot.
     ///
     /// # Errors
     /// `Key` if none does.
-    pub fn test(&self) -> Result<u32> {
-        unlock(&self.spec, &self.header).map(|(_, id)| id)
+    pub fn test(&mut self) -> Result<u32> {
+        self.opened().map(|(_, id)| id)
     }
 
     /// Adds a slot, after a key was asked for; returns its number.
@@ -178,7 +186,7 @@ impl VolumeKeys {
     /// # Errors
     /// `Key`; `Usage` for a key that cannot be one; `VolumeFull` if there are [`SLOTS_MAX`] slots.
     pub fn add(&mut self, key: &NewKey<'_>) -> Result<u32> {
-        let (master, _) = unlock(&self.spec, &self.header)?;
+        let (master, _) = self.opened()?;
         self.put(&master, key, &[])
     }
 
@@ -188,8 +196,10 @@ impl VolumeKeys {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn change(&mut self, key: &NewKey<'_>) -> Result<(u32, u32)> {
-        let (master, old) = unlock(&self.spec, &self.header)?;
-        Ok((self.put(&master, key, &[old])?, old))
+        let (master, old) = self.opened()?;
+        let new = self.put(&master, key, &[old])?;
+        self.opened = Some((master, new));
+        Ok((new, old))
     }
 
     /// Removes slots, after a key was asked for that opens one of those that stay.
@@ -197,24 +207,34 @@ impl VolumeKeys {
     /// # Errors
     /// `Key`; `NotFound` if there is no such slot; `Usage` if the key opens one of those that go.
     pub fn remove(&mut self, ids: &[u32]) -> Result<()> {
-        let what = || format!("cannot remove a key slot of {}", self.spec);
-        let (_, id) = unlock(&self.spec, &self.header)?;
+        let what = format!("cannot remove a key slot of {}", self.spec);
+        let (_, id) = self.opened()?;
         if ids.contains(&id) {
             let why = format!("the key that was given opens slot {id}, which is to go");
-            return Err(Error::new(Class::Usage, what(), why)
+            return Err(Error::new(Class::Usage, what, why)
                 .hint("give a key whose slot stays, so that somebody can open the volume afterwards"));
         }
-        let failed = what();
-        self.header.change(self.device.as_ref(), None, ids).map_err(|error| key_error(failed, &error))
+        self.header.change(self.device.as_ref(), None, ids).map_err(|error| key_error(what, &error))
+    }
+
+    /// What a key opened; asks for one if none did yet.
+    fn opened(&mut self) -> Result<(MasterKey, u32)> {
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => unlock(&self.spec, &self.header)?,
+        };
+        self.opened = Some(opened.clone());
+        Ok(opened)
     }
 
     fn put(&mut self, master: &MasterKey, key: &NewKey<'_>, removed: &[u32]) -> Result<u32> {
-        let failed = |error: onode_object::Error| key_error(format!("cannot add a key to {}", self.spec), &error);
-        let id = self.header.free_id().map_err(failed)?;
-        let slot = key.slot(id, master).map_err(failed)?;
         let what = format!("cannot add a key to {}", self.spec);
-        self.header.change(self.device.as_ref(), Some(slot), removed).map_err(|error| key_error(what, &error))?;
-        Ok(id)
+        let mut put = || {
+            let id = self.header.free_id()?;
+            self.header.change(self.device.as_ref(), Some(key.slot(id, master)?), removed)?;
+            Ok(id)
+        };
+        put().map_err(|error: onode_object::Error| key_error(what, &error))
     }
 
     /// Closes the volume.
