@@ -13,8 +13,8 @@ use crate::options::AccessTimes;
 use crate::state::{Node, Place, State};
 use crate::types::{Caller, InodeNumber};
 use onode_base::ErrorKind;
-use onode_object::Transaction;
 use onode_object::powers::MapObjects;
+use onode_object::{SyncScope, Transaction};
 
 /// More than that is read without the lock.
 const MOST_IN_PLACE_BYTES: usize = 64 << 10;
@@ -129,6 +129,9 @@ impl FileSystem {
         data: &[u8],
     ) -> Result<Option<usize>> {
         let mut length = data.len().min(MOST_WHEN_FULL_BYTES);
+        // The device was told of the cut alone, because space ran short: after a close only a sync
+        // keeps the file from being found empty.
+        let is_cut = state.nodes.get(&number.0).is_some_and(|node| node.rewritten && node.device_size == 0);
         let is_given_at_once = || self.device.space().available > self.device.promisable();
         if !self.is_stored(state, number, offset, length)? && !is_given_at_once() {
             return Ok(None);
@@ -137,6 +140,10 @@ impl FileSystem {
             match self.commit_write(state, caller, number, offset, &data[..length]) {
                 Err(error) if error.kind == ErrorKind::NoSpace => {
                     length = length / 2 / SHORT_WRITE_BYTES * SHORT_WRITE_BYTES;
+                }
+                Ok(Some(written)) if is_cut => {
+                    self.device.sync(SyncScope::Object(number.object()))?;
+                    return Ok(Some(written));
                 }
                 done => return done,
             }
