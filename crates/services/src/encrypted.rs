@@ -28,6 +28,7 @@ use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::rank;
 use onode_object::powers::{Attach, Decision, Erase, Inspect, Place, Scrub, Share};
+use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -239,14 +240,17 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
             (true, true) | (false, _) => 0,
         };
         let heads = u64::from(has_content || demand.object_bytes > 0);
+        // A small object that is replaced may go to an attribute.
+        let inline = u64::from(has_content && demand.object_bytes <= REPLACED_BYTES_MAX as u64);
         // Each attribute of the host is longer, and a long one has a second part.
         let entries = demand.entries + demand.entry_bytes / (GROUP_BYTES - OVERHEAD_BYTES as u64);
         self.inner.space_for(&Demand {
-            entries: entries + groups + heads,
+            entries: entries + groups + heads + inline,
             entry_bytes: demand.entry_bytes
                 + demand.entries * OVERHEAD_BYTES as u64
                 + groups * GROUP_BYTES
-                + heads * HEAD_BYTES,
+                + heads * HEAD_BYTES
+                + inline * GROUP_BYTES,
             bytes,
             object_bytes: demand.object_bytes.next_multiple_of(if is_small { UNIT_BYTES } else { BLOCK_BYTES }),
             ..*demand
