@@ -1,0 +1,18 @@
+//! States that once broke a promise, by name: they are judged again.
+
+use onode_crash::task::replay;
+
+/// What each of them showed.
+const ONCE_FAILED: [(&str, &str); 3] = [
+    ("back.triple.compressed-scm-4k.48028:802:5", "a rewritten file that found no room was empty after its close"),
+    ("back.full.encrypted-scm-4k.1000:5735:30", "the same with much behind it"),
+    ("back.brim.encrypted-tier-alone.1000", "a sync was refused for what had been promised"),
+];
+
+#[test]
+fn what_once_failed_keeps_its_promises() {
+    for (spec, what) in ONCE_FAILED {
+        let (story, verdict) = replay(&spec.parse().unwrap()).unwrap();
+        assert!(verdict.is_ok(), "{spec}: {what}: {verdict:?}\n{story}");
+    }
+}
