@@ -1,4 +1,8 @@
-//! Codecs of flash metadata that lives in a small byte-addressable persistent RAM (BPRAM, paper 3).
+//! Codecs of flash metadata that lives in a small byte-addressable persistent RAM (BPRAM, paper 3),
+//! and the parity pages and signatures that guard rows of flash pages (paper 1).
+//!
+//! [`parity`] has the Reed-Solomon code that gives lost pages back and the algebraic signatures
+//! that a scan compares with it; it knows nothing of the rest, which codes metadata.
 //!
 //! What a device keeps is coded by [`exact`], to the byte: objects with their sizes and hints,
 //! extents of any length; and by [`encode_rows`] and [`decode_rows`], which code tables whose
@@ -37,7 +41,8 @@
 //! the same; a decoder never panics, and never takes more memory than a fixed multiple of
 //! [`BUCKET_BYTES_MAX`], whatever it is given.
 //!
-//! What it does not do: allocate, log or write BPRAM; know a page's content or a file's name.
+//! What it does not do: allocate, log or write BPRAM; know what a page's content means, or a file's
+//! name.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -52,6 +57,7 @@ mod columns;
 pub mod exact;
 mod golomb;
 mod pack;
+pub mod parity;
 mod rans;
 mod record;
 mod tables;
