@@ -277,6 +277,35 @@ pub trait Scrub {
     /// # Errors
     /// Only if the scrub itself cannot go on.
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport>;
+
+    /// Verifies what the medium keeps to find damaged content again: up to `limit` groups of pages
+    /// from group `from` on. What has to be moved or written again is left to
+    /// [`maintain`](crate::ObjectDevice::maintain). A device without such groups has none to
+    /// verify.
+    ///
+    /// # Errors
+    /// Only if the scrub itself cannot go on.
+    fn scrub_groups(&self, _from: u64, _limit: u32) -> Result<GroupScrub> {
+        Ok(GroupScrub::default())
+    }
+}
+
+/// What one step over groups of pages found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupScrub {
+    /// Groups verified.
+    pub groups: u64,
+    /// Groups in all.
+    pub all: u64,
+    /// Pages that cannot be read and were found again.
+    pub rebuilt: u64,
+    /// Pages that cannot be read and cannot be found again; what lay there may be of no use any
+    /// more.
+    pub lost: u64,
+    /// Groups with parity that is damaged or missing: what lies in them gets another.
+    pub unprotected: u64,
+    /// Where to go on; `None` at the end.
+    pub next: Option<u64>,
 }
 
 /// What one step of a scrub found.

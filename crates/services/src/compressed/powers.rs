@@ -10,7 +10,7 @@ use crate::life::Life;
 use crate::plan::Plan;
 use crate::ranges::Ranges;
 use crate::turn::Turn;
-use onode_object::powers::{Content, Erase, MapObjects, Placed, Scrub, ScrubReport};
+use onode_object::powers::{Content, Erase, GroupScrub, MapObjects, Placed, Scrub, ScrubReport};
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
@@ -144,6 +144,10 @@ impl<D: ObjectDevice + ?Sized> Scrub for Compressed<D> {
         let mut report = scrub.scrub(from, limit)?;
         report.damaged = report.damaged.into_iter().map(|error| self.as_seen(error)).collect();
         Ok(report)
+    }
+
+    fn scrub_groups(&self, from: u64, limit: u32) -> Result<GroupScrub> {
+        self.inner().scrub().map_or_else(|| Ok(GroupScrub::default()), |scrub| scrub.scrub_groups(from, limit))
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::encrypted::Encrypted;
 use crate::encrypted::read::as_seen;
 use crate::turn::Turn;
-use onode_object::powers::{Erase, Scrub, ScrubReport};
+use onode_object::powers::{Erase, GroupScrub, Scrub, ScrubReport};
 use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
 
 impl<D: ObjectDevice + ?Sized> Scrub for Encrypted<D> {
@@ -14,6 +14,10 @@ impl<D: ObjectDevice + ?Sized> Scrub for Encrypted<D> {
         let mut report = scrub.scrub(from, limit)?;
         report.damaged = report.damaged.into_iter().map(|error| self.as_damaged(error)).collect();
         Ok(report)
+    }
+
+    fn scrub_groups(&self, from: u64, limit: u32) -> Result<GroupScrub> {
+        self.inner().scrub().map_or_else(|| Ok(GroupScrub::default()), |scrub| scrub.scrub_groups(from, limit))
     }
 }
 
