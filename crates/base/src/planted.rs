@@ -95,6 +95,18 @@ bugs! {
     DeferredLivesMixed,
     /// flash: an object that is made again takes over when the one before was read.
     AccessTimeOfRemade,
+    /// flash: rows of pages get no parity.
+    ParityOmitted,
+    /// flash: a row begins with the parity of the row before.
+    ParityRowMixed,
+    /// flash: the last row of a segment gets no parity.
+    ParityLastRowOmitted,
+    /// flash: parity is computed without the trailers of pages.
+    ParityWithoutTrailers,
+    /// flash: a damaged page is not looked for in its row.
+    ParityUnused,
+    /// flash: what was found again from parity stays where it was.
+    RebuiltNotMoved,
     /// scm: a durable commit does not wait for its record.
     ScmRecordNotFenced,
     /// scm: a record says nothing of the content that was written before it, and nobody waits for

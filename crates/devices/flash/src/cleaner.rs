@@ -254,6 +254,28 @@ impl Cleaner {
         !volume.room().can_write_nodes(0, u32::from(opens))
     }
 
+    /// Empties a segment on which pages were found again from parity, or have none, if there is one
+    /// and room for what is on it. Whole, because what else lies there may fail next, and because
+    /// only an erase gives its rows their parity back. False if there was nothing to do.
+    pub fn move_doubtful(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
+        let pages = volume.log.store().pages().to_move();
+        // What is being filled comes when it is full.
+        let is_full = |segment: &u32| volume.log.table().get(*segment).state != SegmentState::Open;
+        let segment = pages.iter().map(|at| at.segment).find(is_full);
+        let Some(segment) = segment.filter(|_| volume.room().has_room(2)) else { return Ok(false) };
+        volume.prepare_writing()?;
+        if !is_planted(Bug::RebuiltNotMoved) {
+            self.clean_segment(volume, segment)?;
+        }
+        volume.checkpoint()?;
+        // What cannot be moved for lack of room is left for later.
+        let is_done = volume.log.table().get(segment).live_bytes == 0 || volume.log.table().is_stuck(segment);
+        if is_done {
+            volume.log.store().pages().forget_to_move(segment);
+        }
+        Ok(is_done)
+    }
+
     /// Empties the segments in which programs failed, if there is room for what is on them, and
     /// retires them.
     pub fn move_failing(&mut self, volume: &mut Volume<'_>) -> Result<()> {

@@ -141,6 +141,8 @@ impl Core {
     /// Writes a checkpoint. A `clean` one has everything in the tree.
     pub fn checkpoint(&mut self, clean: bool) -> Result<()> {
         if clean {
+            let (cleaner, mut volume) = self.parts();
+            while cleaner.move_doubtful(&mut volume)? {}
             self.volume().merge_access_times()?;
             self.volume().apply_deferred_in_steps()?;
         }

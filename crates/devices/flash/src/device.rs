@@ -10,6 +10,7 @@
 
 mod group_commit;
 mod memory;
+mod scrub;
 
 use crate::cleaner::pace::Step;
 use crate::commit::sync::Syncs;
@@ -30,7 +31,7 @@ use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
-use onode_object::powers::{Attach, Decision, Inspect, Scrub, ScrubReport};
+use onode_object::powers::{Attach, Decision, Inspect, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -203,6 +204,7 @@ impl ObjectDevice for FlashDevice {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
+            report.done += u32::from(cleaner.move_doubtful(&mut volume)?);
         }
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
@@ -229,7 +231,8 @@ impl ObjectDevice for FlashDevice {
             }
         }
         let core = self.core.lock();
-        report.more = core.room().wants_cleaning() || core.index().has_deferred();
+        let to_move = core.log().has_doubtful() && core.room().has_room(2);
+        report.more = core.room().wants_cleaning() || core.index().has_deferred() || to_move;
         Ok(report)
     }
 
@@ -255,20 +258,5 @@ impl ObjectDevice for FlashDevice {
 
     fn inspect(&self) -> Option<&dyn Inspect> {
         Some(self)
-    }
-}
-
-impl Scrub for FlashDevice {
-    fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
-        let mut core = self.core()?;
-        let Volume { log, index, .. } = core.volume();
-        let mut report = ScrubReport::default();
-        let objects = index.list(log, from, limit)?;
-        for &object in &objects {
-            report.objects += 1;
-            report.bytes += index.verify(log, object, &mut report.damaged)?;
-        }
-        report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
-        Ok(report)
     }
 }

@@ -10,6 +10,10 @@ use onode_base::ErrorKind;
 use onode_media::Geometry;
 use onode_object::{Error, Result};
 
+/// Pages of content in a row with parity, unless the medium is small: a 16th of the medium is parity
+/// then.
+const ROW_PAGES: u64 = 15;
+
 /// What is fixed when a volume is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatOptions {
@@ -17,13 +21,16 @@ pub struct FormatOptions {
     pub uuid: [u8; 16],
     /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
     pub blocks_per_segment: Option<u16>,
+    /// Pages of parity in each row of pages, 0 to 3: so many lost pages of a row, or lost erase
+    /// blocks of a segment, lose nothing.
+    pub parity_pages: u8,
     /// Those that hold unless a mount says otherwise; what is `None` is left to the device.
     pub policies: Policies,
 }
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, policies: Policies::default() }
+        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, parity_pages: 0, policies: Policies::default() }
     }
 }
 
@@ -31,7 +38,8 @@ impl FormatOptions {
     /// Segment size in erase blocks for `shape`: 256 KiB as in paper 1, more where that made over
     /// 1,536 segments, less where that made under 64, and no more than 1 GiB or the pages that a
     /// segment may have. On tiny media up to a 32nd of all, so that some tree nodes fit side by
-    /// side. Always a multiple of the chips, over which the pages of a segment are divided.
+    /// side. Always a multiple of the chips, over which the pages of a segment are divided. With
+    /// parity at least 15 blocks and those of parity, where at least 64 segments are left.
     #[must_use]
     pub fn blocks_per_segment(&self, shape: &Geometry) -> u16 {
         let block_bytes = (u64::from(shape.page_bytes) * u64::from(shape.pages_per_block)).max(1);
@@ -40,11 +48,16 @@ impl FormatOptions {
             let by_size = (segment_bytes / block_bytes).max(1);
             let by_count = u64::from(shape.blocks / 64).max(1);
             let by_nodes = (8 * 2048_u64).div_ceil(block_bytes).min(u64::from(shape.blocks / 32));
+            let parity_pages = u64::from(self.parity_pages);
+            let by_rows = match parity_pages {
+                0 => 0,
+                pages => (ROW_PAGES + pages).min(by_count).max(pages + 2),
+            };
             let chips = u64::from(shape.chips).max(1);
             let by_pages = u64::from(Layout::MOST_SEGMENT_PAGES / shape.pages_per_block.max(1));
             let by_bytes = (Layout::MOST_SEGMENT_BYTES / block_bytes).max(1);
             let most = by_pages.min(by_bytes).min(1024).max(chips);
-            let wanted = by_size.min(by_count).max(by_nodes).max(chips).next_multiple_of(chips);
+            let wanted = by_size.min(by_count).max(by_nodes).max(by_rows).max(chips).next_multiple_of(chips);
             wanted.min(most / chips * chips) as u16
         })
     }

@@ -3,11 +3,17 @@
 mod common;
 
 use common::{Flash, LARGE, SMALL, STRIPED, TINY};
+use onode_media::Geometry;
+
+/// Four chips with room for parity in their spare area.
+const WIDE: Geometry = Geometry { spare_bytes: 64, ..STRIPED };
 
 onode_object::conformance!(small_pages_without_spare, |bytes| Flash::holding(TINY, bytes));
 onode_object::conformance!(pages_of_2_kib, |bytes| Flash::holding(SMALL, bytes));
 onode_object::conformance!(pages_of_4_kib, |bytes| Flash::holding(LARGE, bytes));
 onode_object::conformance!(four_chips, |bytes| Flash::holding(STRIPED, bytes));
+onode_object::conformance!(parity_without_spare, |bytes| Flash::with_parity(TINY, bytes, 4, 1));
+onode_object::conformance!(two_pages_of_parity_on_four_chips, |bytes| Flash::with_parity(WIDE, bytes, 8, 2));
 onode_object::conformance!(without_extents_and_small_object_buffer, |bytes| {
     let mut flash = Flash::holding(SMALL, bytes + bytes / 2);
     flash.options.extents = false;

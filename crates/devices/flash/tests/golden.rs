@@ -9,7 +9,7 @@ mod common;
 use common::Shared;
 use onode_base::{Prng, varint};
 use onode_flash::check::{CheckOptions, check};
-use onode_flash::format::{FORMAT_MAJOR, FORMAT_MINOR};
+use onode_flash::format::{FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PLAIN};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{Geometry, IoTag, Nand, PageAddress, SimNand, SimOptions};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
@@ -18,8 +18,16 @@ use std::path::PathBuf;
 const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 8, blocks: 64, chips: 1 };
 const ATTRIBUTE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 
-fn golden_path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{FORMAT_MAJOR}.{FORMAT_MINOR}.pages"))
+/// The versions that are written now: minor number, blocks of a segment, pages of parity.
+const WRITTEN: [(u16, u16, u8); 2] = [(FORMAT_MINOR_PLAIN, 2, 0), (FORMAT_MINOR, 3, 1)];
+
+/// The chip of an image: with parity segments are larger.
+fn shape(minor: u16) -> Geometry {
+    if minor > FORMAT_MINOR_PLAIN { Geometry { blocks: 128, ..SHAPE } } else { SHAPE }
+}
+
+fn golden_path(minor: u16) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{FORMAT_MAJOR}.{minor}.pages"))
 }
 
 fn content(object: u64) -> Vec<u8> {
@@ -33,9 +41,14 @@ fn content(object: u64) -> Vec<u8> {
 }
 
 /// The volume of the golden image: a closed session, then one that ended in a crash.
-fn make() -> SimNand {
-    let nand = Shared::new(SHAPE);
-    let options = FormatOptions { uuid: *b"golden flash v1 ", blocks_per_segment: Some(2), ..FormatOptions::default() };
+fn make(minor: u16, blocks_per_segment: u16, parity_pages: u8) -> SimNand {
+    let nand = Shared::new(shape(minor));
+    let options = FormatOptions {
+        uuid: *b"golden flash v1 ",
+        blocks_per_segment: Some(blocks_per_segment),
+        parity_pages,
+        ..FormatOptions::default()
+    };
     let device = FlashDevice::format(nand.clone(), &options, &MountOptions::default()).unwrap();
     for object in 64..72 {
         assert_eq!(device.reserve_ids(1).unwrap(), ObjectId(object));
@@ -80,7 +93,7 @@ fn expect_content(device: &FlashDevice) {
 fn pack(nand: &mut SimNand) -> Vec<u8> {
     let mut out = Vec::new();
     let mut last = 0;
-    for page in 0..SHAPE.pages() {
+    for page in 0..nand.geometry().pages() {
         let mut data = vec![0; SHAPE.page_bytes as usize];
         nand.read(PageAddress(page), &mut data, &mut [], IoTag::Check).unwrap();
         if data.iter().all(|&byte| byte == 0xff) {
@@ -102,8 +115,8 @@ fn pack(nand: &mut SimNand) -> Vec<u8> {
     out
 }
 
-fn unpack(mut input: &[u8]) -> SimNand {
-    let mut nand = SimNand::new(SHAPE, SimOptions::default()).unwrap();
+fn unpack(mut input: &[u8], shape: Geometry) -> SimNand {
+    let mut nand = SimNand::new(shape, SimOptions::default()).unwrap();
     let mut page = 0;
     while !input.is_empty() {
         page += varint::take(&mut input).unwrap();
@@ -119,30 +132,35 @@ fn unpack(mut input: &[u8]) -> SimNand {
 
 #[test]
 fn packing_loses_nothing() {
-    let mut nand = make();
+    let mut nand = make(FORMAT_MINOR_PLAIN, 2, 0);
     let packed = pack(&mut nand);
-    assert_eq!(pack(&mut unpack(&packed)), packed);
+    assert_eq!(pack(&mut unpack(&packed, SHAPE)), packed);
 }
 
 #[test]
 fn the_same_operations_make_the_same_bytes() {
-    let packed = pack(&mut make());
-    assert!(packed.len() < 10_000, "{} bytes are too many for a golden image", packed.len());
-    if std::env::var_os("ONODE_WRITE_GOLDEN").is_some() {
-        std::fs::write(golden_path(), &packed).unwrap();
+    for (minor, blocks_per_segment, parity_pages) in WRITTEN {
+        let packed = pack(&mut make(minor, blocks_per_segment, parity_pages));
+        assert!(packed.len() < 10_000, "{} bytes are too many for a golden image", packed.len());
+        let path = golden_path(minor);
+        if std::env::var_os("ONODE_WRITE_GOLDEN").is_some() {
+            std::fs::write(&path, &packed).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap_or_else(|error| {
+            panic!("format {FORMAT_MAJOR}.{minor} has no golden image at {}: {error}", path.display())
+        });
+        assert!(packed == golden, "the same operations make other bytes: format {minor} or its use has changed");
     }
-    let golden = std::fs::read(golden_path()).unwrap_or_else(|error| {
-        panic!("format {FORMAT_MAJOR}.{FORMAT_MINOR} has no golden image at {}: {error}", golden_path().display())
-    });
-    assert!(packed == golden, "the same operations make other bytes: the format or its use has changed");
 }
 
 #[test]
 fn every_golden_image_opens_takes_changes_and_opens_again() {
     let mut images = 0;
-    for entry in std::fs::read_dir(golden_path().parent().unwrap()).unwrap() {
-        let packed = std::fs::read(entry.unwrap().path()).unwrap();
-        let nand = unpack(&packed);
+    for entry in std::fs::read_dir(golden_path(FORMAT_MINOR).parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let minor = path.file_stem().unwrap().to_str().unwrap().rsplit('.').next().unwrap().parse().unwrap();
+        let packed = std::fs::read(path).unwrap();
+        let nand = unpack(&packed, shape(minor));
         let report = check(&mut nand.clone(), &CheckOptions::default(), &mut |_, _| ());
         assert_eq!(report.findings, []);
         let shared = Shared::holding(nand);

@@ -291,6 +291,9 @@ impl Checkpoints {
         if !is_planted(Bug::SuperblockBeforeIndex) {
             log.program_index()?;
         }
+        if clean {
+            log.close_rows()?;
+        }
         // Behind all of it, should it have gone to the journal.
         Ok(log.journal_position())
     }

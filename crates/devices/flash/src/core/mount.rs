@@ -23,6 +23,7 @@ use crate::log::Log;
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{
     FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
+    features_of_parity,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
 use crate::medium::page::Examined;
@@ -64,6 +65,7 @@ impl Core {
         mount.validate()?;
         let shape = nand.geometry();
         let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
+        let layout = layout.with_parity(options.parity_pages)?;
         // No superblock of an earlier volume may outlive the new one.
         let at_start = SuperblockBlocks::at_start(&shape).at(End::Start);
         for block in at_start.chain(layout.superblocks.at(End::Far)) {
@@ -276,7 +278,8 @@ impl Core {
             cache_bytes: options.node_cache_bytes,
         };
         let placement = Classifier::new(policies.placement(), layout.segments);
-        let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | far;
+        let parity = features_of_parity(layout.parity_pages);
+        let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | far | parity;
         let checkpoints = Checkpoints::new(uuid, policies, incompatible, options, layout.geometry.pages());
         let mut core = Self {
             log: Log::new(store, table, placement, options.write_buffer_bytes),

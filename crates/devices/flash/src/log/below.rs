@@ -9,12 +9,12 @@
 //! to counts for the segment that holds it.
 
 use super::Log;
-use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::layout::{Layout, Row, SegmentPage};
 use crate::medium::page::Examined;
-use crate::medium::pages::VerifiedPage;
+use crate::medium::pages::{RowState, VerifiedPage};
 use crate::medium::saved::SavedPages;
 use crate::medium::store::{FlushBegun, Reader, Store};
-use crate::space::segments::SegmentTable;
+use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::sync::Arc;
 use onode_engine::Latch;
 use onode_media::{BlockAddress, IoTag, SharedNand, Watermark};
@@ -46,13 +46,22 @@ impl Log {
         self.store.reader(tag)
     }
 
-    /// What stands at `at`, in a segment opened with `sequence` if that is known: for a mount.
+    /// What stands at `at`, or stood there as parity has it, in a segment opened with `sequence` if
+    /// that is known: for a mount.
     ///
     /// # Errors
     /// Of the medium's host.
     pub fn examine(&mut self, at: SegmentPage, sequence: Option<u32>) -> Result<Examined<VerifiedPage>> {
+        self.store.examine_page(at, sequence, IoTag::Recovery)
+    }
+
+    /// What stands at `at` now: to see whether anything does.
+    ///
+    /// # Errors
+    /// Of the medium's host.
+    pub fn look(&mut self, at: SegmentPage, sequence: u32) -> Result<Examined<VerifiedPage>> {
         let address = self.store.layout().address(at);
-        self.store.examine(address, sequence, IoTag::Recovery)
+        self.store.examine(address, Some(sequence), IoTag::Recovery)
     }
 
     /// The page `at` from its copy, whatever the life of its segment; nothing if there is none.
@@ -71,6 +80,29 @@ impl Log {
     /// Nothing refers to the pages any more that were read from their copies.
     pub fn forget_restored(&mut self) {
         self.store.forget_restored();
+    }
+
+    /// Programs the parity of rows that are not full: nothing is likely to fill them.
+    pub fn close_rows(&mut self) -> Result<()> {
+        self.store.close_rows()
+    }
+
+    /// Whether a segment that is full has pages that something is wrong with.
+    pub fn has_doubtful(&self) -> bool {
+        let is_full = |at: &SegmentPage| self.table.get(at.segment).state != SegmentState::Open;
+        self.store.pages().to_move().iter().any(is_full)
+    }
+
+    /// How the pages of `row` agree, if its segment has any that count.
+    ///
+    /// # Errors
+    /// Of the medium's host.
+    pub fn examine_row(&mut self, row: Row, tag: IoTag) -> Result<Option<RowState>> {
+        let entry = *self.table.get(row.segment);
+        if !matches!(entry.state, SegmentState::Full | SegmentState::Failing) || entry.live_bytes == 0 {
+            return Ok(None);
+        }
+        self.store.examine_row(row, entry.sequence, tag).map(Some)
     }
 
     /// Makes everything programmed so far survive a failure of the host, too.

@@ -64,6 +64,7 @@ impl Log {
 
     fn strand(&mut self, open: OpenSegment, state: SegmentState, summary_page: u16) {
         let OpenSegment { segment, page, front, items, .. } = open;
+        self.store.forget_row(segment);
         let (bytes, count) = items.finish();
         self.keep_items(segment, bytes, count);
         if !front.is_empty() {

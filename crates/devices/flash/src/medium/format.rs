@@ -22,8 +22,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
-/// Compatible additions raise the minor number.
-pub const FORMAT_MINOR: u16 = 7;
+/// Compatible additions raise the minor number: the newest.
+pub const FORMAT_MINOR: u16 = 8;
+/// The minor number of volumes without parity.
+pub const FORMAT_MINOR_PLAIN: u16 = 7;
 /// Incompatible feature: segments may belong to streams beyond the first four.
 pub const FEATURE_CLASSES: u32 = 1;
 /// Incompatible feature: journal pages go on in the spare area, and records name the bytes of an
@@ -41,6 +43,8 @@ pub const FEATURE_MEMORY: u32 = 32;
 pub const FEATURE_DEFERRED: u32 = 64;
 /// Incompatible feature: superblocks stand at both ends of the medium.
 pub const FEATURE_FAR_SUPERBLOCKS: u32 = 128;
+/// Incompatible features: how many pages of each row hold parity, in two bits.
+pub const FEATURE_PARITY: u32 = 256 | 512;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
@@ -48,7 +52,21 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_WAITING_PAGES
     | FEATURE_MEMORY
     | FEATURE_DEFERRED
-    | FEATURE_FAR_SUPERBLOCKS;
+    | FEATURE_FAR_SUPERBLOCKS
+    | FEATURE_PARITY;
+
+/// Pages of parity in a row of a volume with these incompatible features.
+#[must_use]
+pub const fn parity_of_features(features: u32) -> u8 {
+    ((features & FEATURE_PARITY) >> FEATURE_PARITY.trailing_zeros()) as u8
+}
+
+/// The incompatible features of a volume with so many pages of parity in a row.
+#[must_use]
+pub const fn features_of_parity(parity_pages: u32) -> u32 {
+    parity_pages << FEATURE_PARITY.trailing_zeros() & FEATURE_PARITY
+}
+
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was
 /// chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
@@ -115,6 +133,8 @@ pub enum PageKind {
     Atime = 7,
     /// A copy of a page of the index, behind the superblock of a closed volume.
     Saved = 8,
+    /// Parity of a row of pages: its columns stand for record bytes, its number for echo bytes.
+    Parity = 9,
 }
 
 impl PageKind {
@@ -130,6 +150,7 @@ impl PageKind {
             6 => Self::Summary,
             7 => Self::Atime,
             8 => Self::Saved,
+            9 => Self::Parity,
             _ => return None,
         })
     }
@@ -168,7 +189,7 @@ pub struct Superblock {
     pub magic: [u8; 8],
     /// [`FORMAT_MAJOR`].
     pub major: U16,
-    /// [`FORMAT_MINOR`].
+    /// [`FORMAT_MINOR`] or, where nothing of it is used, [`FORMAT_MINOR_PLAIN`].
     pub minor: U16,
     /// Features without which the medium cannot be used at all.
     pub incompatible: U32,

@@ -1,13 +1,15 @@
 //! Where things are: superblock blocks, segments, pages and the payload byte space.
 
-use crate::medium::format::PageTrailer;
+use crate::medium::format::{FEATURE_COMPACT_RECORDS, PageTrailer, Superblock, parity_of_features};
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_media::{BlockAddress, Geometry, PageAddress};
 use onode_object::{Error, Result};
 
+mod rows;
 mod superblocks;
 
+pub use rows::{AREA_BYTES, PARITY_PAGES_MAX, Row};
 pub use superblocks::{End, SuperblockBlocks};
 
 /// The division of a medium. Follows from the geometry, the segment size and the use of the spare
@@ -24,10 +26,12 @@ pub struct Layout {
     pub segments: u32,
     /// Bytes of a page that carry content.
     pub payload_bytes: u32,
-    /// Pages of a segment.
+    /// Pages of a segment, those of parity apart.
     pub segment_pages: u32,
     /// Bytes of the spare area with which journal pages go on.
     pub spare_record_bytes: u32,
+    /// Pages of parity in each row of pages; 0 if none is kept.
+    pub parity_pages: u32,
 }
 
 /// More of the spare area is not used: a record that does not fit takes a page of its own.
@@ -91,15 +95,35 @@ impl Layout {
             payload_bytes,
             segment_pages,
             spare_record_bytes: 0,
+            parity_pages: 0,
         };
-        if layout.segment_bytes() < 3 * layout.node_bytes() as u64 / 2 {
-            let bytes = layout.segment_bytes();
-            return Err(invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks")));
-        }
-        if layout.segment_bytes() > Self::MOST_SEGMENT_BYTES {
-            return Err(invalid("a segment may have at most 1 GiB".into()));
-        }
+        layout.validate()?;
         Ok(layout)
+    }
+
+    /// The division that the superblock of a volume tells.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_volume(geometry: Geometry, superblock: &Superblock) -> Result<Self> {
+        let features = superblock.incompatible.get();
+        let superblocks = SuperblockBlocks::of_features(&geometry, features);
+        let layout = Self::divided(geometry, superblock.blocks_per_segment.get(), superblocks)?;
+        let has_records = features & FEATURE_COMPACT_RECORDS != 0;
+        let layout = if has_records { layout.with_records_in_spare() } else { layout };
+        layout.with_parity(parity_of_features(features))
+    }
+
+    fn validate(&self) -> Result<()> {
+        let invalid = |detail| Err(Error::new(ErrorKind::Invalid, detail));
+        let bytes = self.segment_bytes();
+        if bytes < 3 * self.node_bytes() as u64 / 2 {
+            return invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks"));
+        }
+        if bytes > Self::MOST_SEGMENT_BYTES {
+            return invalid("a segment may have at most 1 GiB".into());
+        }
+        Ok(())
     }
 
     /// The same with journal pages that go on in what the trailer leaves of the spare area.
@@ -144,23 +168,25 @@ impl Layout {
         (self.payload_bytes as usize).clamp(2048, 4096)
     }
 
-    /// The page of the medium behind page `at`. On several chips the blocks of a segment are
-    /// striped.
+    /// The page of the medium behind page `at`. On several chips, and with parity, the blocks of a
+    /// segment are striped.
     #[must_use]
     pub const fn address(&self, at: SegmentPage) -> PageAddress {
         let first = self.superblocks.first_other() + at.segment * self.blocks_per_segment;
-        let (block, page) = if self.geometry.chips > 1 {
-            (first + at.page % self.blocks_per_segment, at.page / self.blocks_per_segment)
+        let (block, page) = if self.has_parity() {
+            self.place_in_row(at.page)
+        } else if self.geometry.chips > 1 {
+            (at.page % self.blocks_per_segment, at.page / self.blocks_per_segment)
         } else {
-            (first + at.page / self.geometry.pages_per_block, at.page % self.geometry.pages_per_block)
+            (at.page / self.geometry.pages_per_block, at.page % self.geometry.pages_per_block)
         };
-        PageAddress(block as u64 * self.geometry.pages_per_block as u64 + page as u64)
+        PageAddress((first + block) as u64 * self.geometry.pages_per_block as u64 + page as u64)
     }
 
     /// How many pages from `at` on, at most `wanted`, follow each other on the medium in one block.
     #[must_use]
     pub fn run(&self, at: SegmentPage, wanted: u32) -> u32 {
-        if self.geometry.chips > 1 {
+        if self.geometry.chips > 1 || self.has_parity() {
             return wanted.min(1);
         }
         wanted.min(self.geometry.pages_per_block - at.page % self.geometry.pages_per_block)

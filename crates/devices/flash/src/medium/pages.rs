@@ -12,7 +12,8 @@
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::PageTrailer;
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{self, PageFault, PageInfo};
+use crate::medium::page::{self, Examined, PageFault, PageInfo};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,6 +22,10 @@ use onode_base::evict::Lru;
 use onode_base::sync::{Mutex, rank};
 use onode_media::{IoTag, MediaErrorKind, PageAddress, SharedNand};
 use onode_object::Error;
+
+mod rebuild;
+
+pub use rebuild::RowState;
 
 /// A verified page: its payload and what it says about itself.
 #[derive(Clone, Debug)]
@@ -97,12 +102,25 @@ struct State {
     kept: Lru<(u64, u32), VerifiedPage>,
     /// Reads that failed because a page is not what was written.
     damaged_reads: u64,
+    /// Pages that something is wrong with: what lies there is to be moved.
+    to_move: BTreeSet<SegmentPage>,
+    /// Pages that were found again from parity since the mount.
+    rebuilt_pages: u64,
 }
 
 impl Pages {
     /// Pages of a volume of which up to `cache_bytes` are kept.
     pub const fn new(layout: Layout, seed: u32, cache_bytes: usize) -> Self {
-        Self { layout, seed, state: Mutex::new(State { kept: Lru::new(cache_bytes), damaged_reads: 0 }) }
+        Self {
+            layout,
+            seed,
+            state: Mutex::new(State {
+                kept: Lru::new(cache_bytes),
+                damaged_reads: 0,
+                to_move: BTreeSet::new(),
+                rebuilt_pages: 0,
+            }),
+        }
     }
 
     /// Bytes of pages that are kept.
@@ -185,8 +203,32 @@ impl Pages {
             } else {
                 self.read_and_copy(address, run, out, medium)
             };
+            let read = match read {
+                Err(Cause::Damaged(..)) if self.layout.has_parity() => self.read_or_rebuild(run, out, medium),
+                read => read,
+            };
             read.map_err(|cause| (next..end, cause))?;
             next = end;
+        }
+        Ok(())
+    }
+
+    /// Each page by itself, from the parity of its row if it is damaged.
+    fn read_or_rebuild(
+        &self,
+        run: &[Want],
+        out: &mut [u8],
+        medium: &mut ReadRun<'_>,
+    ) -> core::result::Result<(), Cause> {
+        for want in run {
+            let found = self.examine_or_rebuild(want.at, Some(want.sequence), medium).map_err(Cause::Medium)?;
+            match found {
+                Examined::Sound(page) => {
+                    out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
+                    self.keep(self.layout.address(want.at), page);
+                }
+                Examined::Unsound(fault) => return Err(Cause::Damaged(want.at, fault)),
+            }
         }
         Ok(())
     }

@@ -289,7 +289,7 @@ impl Ring {
 fn seal_page(layout: &Layout, seed: u32, address: PageAddress, info: PageInfo, payload: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut data = vec![0; layout.geometry.page_bytes as usize];
     data[..payload.len()].copy_from_slice(payload);
-    let size = layout.payload_bytes as usize;
+    let size = Layout::payload_bytes(&layout.geometry) as usize;
     let trailer = page::seal(seed, address, info, &data[..size], &[]);
     if Layout::trailer_in_spare(&layout.geometry) {
         let mut spare = trailer.as_bytes().to_vec();

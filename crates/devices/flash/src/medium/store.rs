@@ -1,31 +1,30 @@
-//! Pages of segments on the medium: programming with a trailer, erasing, and the latch that turns
-//! the device read-only when the medium refuses to be written. Reading under the device's lock is
-//! in [`reading`], flushing in [`flush`].
+//! Pages of segments on the medium: erasing, and the latch that turns the device read-only when the
+//! medium refuses to be written. Programming is in [`programming`] and, for parity, [`rows`],
+//! reading under the device's lock in [`reading`], flushing in [`flush`].
 //!
 //! It keeps true: after a write that the medium as a whole refused nothing is written any more. A
 //! program that fails for its block alone is told to the caller. It does not know which pages are
 //! needed.
 
 use crate::medium::errors::from_media;
-use crate::medium::format::{PageKind, PageTrailer};
+use crate::medium::format::PageKind;
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{self, PageInfo};
+use crate::medium::page;
 use crate::medium::pages::{Pages, VerifiedPage};
 use crate::medium::saved::SavedPages;
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_engine::Latch;
-use onode_media::{IoTag, Nand, PageAddress, SharedNand, Watermark};
+use onode_media::{IoTag, Nand, SharedNand, Watermark};
 use onode_object::Result;
-use zerocopy::IntoBytes;
+use rows::OpenRows;
 
 mod flush;
+mod programming;
 mod reading;
+mod rows;
 
 pub use flush::FlushBegun;
 pub use reading::Reader;
@@ -45,6 +44,8 @@ pub struct Store {
     /// Pages that were read from their copies, in memory until a checkpoint has moved what is on
     /// them.
     restored: BTreeMap<SegmentPage, VerifiedPage>,
+    /// Parity of the rows that are being filled.
+    rows: OpenRows,
     /// Whether all was flushed since the last journal page was programmed.
     flushed: bool,
     /// The journal page before which all was flushed, if that is not all and no page says so yet.
@@ -87,6 +88,7 @@ impl Store {
             shared,
             saved: SavedPages::default(),
             restored: BTreeMap::new(),
+            rows: OpenRows::default(),
             flushed: false,
             flushed_before: None,
             unflushed: false,
@@ -174,99 +176,10 @@ impl Store {
         Err(self.latch.fail(from_media("program", &error)))
     }
 
-    /// Programs one journal page, whose payload goes on in the spare area.
-    pub fn program_journal(
-        &mut self,
-        at: SegmentPage,
-        info: PageInfo,
-        payload: &[u8],
-        tag: IoTag,
-    ) -> Result<Programmed> {
-        let address = self.layout.address(at);
-        let is_whole = self.program_one(address, info, payload, tag)?;
-        Ok(if is_whole { Programmed::Whole } else { Programmed::Failed(at) })
-    }
-
-    /// Programs whole pages from `at` on; `payload` holds them one after another, the last may be
-    /// short.
-    pub fn program(&mut self, at: SegmentPage, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<Programmed> {
-        let size = self.layout.payload_bytes as usize;
-        let mut at = at;
-        let mut rest = payload;
-        while !rest.is_empty() {
-            let whole = (rest.len() / size) as u32;
-            let address = self.layout.address(at);
-            if whole == 0 {
-                let (page, after) = rest.split_at(rest.len().min(size));
-                if !self.program_one(address, info, page, tag)? {
-                    return Ok(Programmed::Failed(at));
-                }
-                rest = after;
-                at.page += 1;
-            } else {
-                let count = self.layout.run(at, whole);
-                let (pages, after) = rest.split_at(count as usize * size);
-                if !self.program_run(address, info, pages, tag)? {
-                    return Ok(Programmed::Failed(at));
-                }
-                rest = after;
-                at.page += count;
-            }
-        }
-        Ok(Programmed::Whole)
-    }
-
-    fn program_one(&mut self, address: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
-        let size = self.layout.payload_bytes as usize;
-        let (payload, more) = payload.split_at(payload.len().min(size));
-        let in_spare = Layout::trailer_in_spare(&self.layout.geometry);
-        // What fills a page is programmed from where it lies.
-        let page = if in_spare && payload.len() == size {
-            Cow::Borrowed(payload)
-        } else {
-            let mut page = Vec::with_capacity(self.layout.geometry.page_bytes as usize);
-            page.extend_from_slice(payload);
-            page.resize(size, 0);
-            Cow::Owned(page)
-        };
-        let trailer = page::seal(self.seed, address, info, &page, more);
-        if in_spare {
-            let mut spare = vec![0xff; self.layout.geometry.spare_bytes as usize];
-            let (front, back) = spare.split_at_mut(size_of::<PageTrailer>());
-            front.copy_from_slice(trailer.as_bytes());
-            back[..more.len()].copy_from_slice(more);
-            self.try_program(|nand| nand.program(address, &page, &spare, tag))
-        } else {
-            let mut page = page.into_owned();
-            page.extend_from_slice(trailer.as_bytes());
-            self.try_program(|nand| nand.program(address, &page, &[], tag))
-        }
-    }
-
-    fn program_run(&mut self, first: PageAddress, info: PageInfo, payload: &[u8], tag: IoTag) -> Result<bool> {
-        let size = self.layout.payload_bytes as usize;
-        if !Layout::trailer_in_spare(&self.layout.geometry) {
-            let page_bytes = self.layout.geometry.page_bytes as usize;
-            let mut pages = Vec::with_capacity(payload.len() / size * page_bytes);
-            for (i, page) in payload.chunks(size).enumerate() {
-                pages.extend_from_slice(page);
-                let address = PageAddress(first.0 + i as u64);
-                pages.extend_from_slice(page::seal(self.seed, address, info, page, &[]).as_bytes());
-            }
-            return self.try_program(|nand| nand.program_run(first, &pages, &[], tag));
-        }
-        let spare_bytes = self.layout.geometry.spare_bytes as usize;
-        let mut spares = vec![0xff; payload.len() / size * spare_bytes];
-        for (i, (page, spare)) in payload.chunks(size).zip(spares.chunks_mut(spare_bytes)).enumerate() {
-            let trailer = page::seal(self.seed, PageAddress(first.0 + i as u64), info, page, &[]);
-            spare[..size_of::<PageTrailer>()].copy_from_slice(trailer.as_bytes());
-        }
-        self.try_program(|nand| nand.program_run(first, payload, &spares, tag))
-    }
-
-    /// No page of `segment` will be programmed any more: the medium may let go what it holds for
-    /// it.
+    /// No page of `segment` will be programmed any more: its last row gets its parity, and the
+    /// medium may let go what it holds for it. A page of parity that fails leaves that row without.
     pub fn finish(&mut self, segment: u32) -> Result<()> {
+        self.close_row(segment)?;
         for block in self.layout.blocks(segment) {
             self.write("finish", |nand| nand.finish(block))?;
         }
@@ -276,6 +189,8 @@ impl Store {
     /// Erases a segment. `Ok(false)` means that a block refused: the segment must be retired.
     pub fn erase_segment(&mut self, segment: u32) -> Result<bool> {
         self.latch.check()?;
+        self.forget_row(segment);
+        self.pages.forget_to_move(segment);
         for block in self.layout.blocks(segment) {
             let first = self.layout.geometry.first_page(block);
             if is_planted(Bug::ErasedTrusted) && self.examine(first, None, IoTag::Data)?.is_erased() {

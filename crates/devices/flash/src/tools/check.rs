@@ -17,6 +17,7 @@ mod finding;
 pub(crate) mod journal;
 pub(crate) mod medium;
 mod model;
+mod rows;
 pub(crate) mod summary;
 pub(crate) mod superblocks;
 pub(crate) mod table;
@@ -118,6 +119,8 @@ pub struct Report {
     pub content_bytes: u64,
     /// Bytes of content that were read and verified.
     pub bytes_verified: u64,
+    /// Pages of segments in use that have no parity yet, on a volume with parity.
+    pub unprotected_pages: u64,
     /// Segments by state.
     pub segments: SegmentCounts,
     /// Journal pages behind the newest checkpoint.
@@ -208,6 +211,11 @@ pub fn check(nand: &mut dyn Nand, options: &CheckOptions, progress: &mut dyn FnM
     let Some(layout) = superblocks::judge(newest, nand, &mut context) else { return context.finish(0) };
     let mut medium = Medium::new(nand, layout, newest);
     check_checkpoint(&mut medium, newest, options, &mut context);
+    for at in medium.rebuilt() {
+        let place = Place::Segment { segment: at.segment };
+        let finding = Finding::new(Severity::Warning, FindingKind::PageRebuilt, place);
+        context.add(finding.found(format!("page {} is damaged; the parity of its row has what lay there", at.page)));
+    }
     for at in medium.restored() {
         let place = Place::Segment { segment: at.segment };
         let finding = Finding::new(Severity::Warning, FindingKind::PageRestored, place);
@@ -231,6 +239,9 @@ fn check_checkpoint(medium: &mut Medium<'_>, newest: &Located, options: &CheckOp
     let checkpoint = model::Checkpoint { superblock, table: &mut table, index };
     let last = model::apply(medium, checkpoint, &journal, context);
     account::replayed(medium, &table, &last, options.data, context);
+    if options.data {
+        rows::check(medium, &table, &last.claims, context);
+    }
 }
 
 /// A finding about something that cannot be read.

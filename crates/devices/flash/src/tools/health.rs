@@ -41,6 +41,14 @@ pub fn health(core: &Core) -> Health {
         let remedy = "the next change writes what lies there anew; so does `onode repair`";
         conditions.push(Condition::new("page-restored", Severity::Degraded, text).remedy(remedy));
     }
+    let rebuilt = core.log().store().pages().rebuilt_pages();
+    if rebuilt > 0 {
+        let left = core.log().store().pages().to_move().len();
+        let text =
+            format!("{rebuilt} pages could not be read and were found again from parity, {left} are still to be moved");
+        let remedy = "they are moved in the background; if there are more every day, replace the medium";
+        conditions.push(Condition::new("page-rebuilt", Severity::Degraded, text).remedy(remedy));
+    }
     let damaged = core.log().store().pages().damaged_reads();
     if damaged > 0 || core.log().table().stuck() > 0 {
         let text = format!(

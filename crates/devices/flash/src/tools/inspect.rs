@@ -44,6 +44,8 @@ impl Inspect for FlashDevice {
             ("segments_failing", u64::from(core.log().table().in_state(SegmentState::Failing))),
             ("segments_bad", u64::from(core.log().table().in_state(SegmentState::Bad))),
             ("live_bytes", core.log().table().live_bytes()),
+            ("parity_pages", u64::from(core.log().layout().parity_pages)),
+            ("pages_rebuilt", core.log().store().pages().rebuilt_pages()),
             ("records_replayed", core.recovery().replayed().1),
             ("pages_replayed", core.recovery().replayed().0),
         ] {
@@ -113,7 +115,7 @@ fn memory(core: &Core) -> Vec<(&'static str, u64)> {
 }
 
 /// RAM by part.
-fn ram(core: &Core) -> [(&'static str, u64); 10] {
+fn ram(core: &Core) -> [(&'static str, u64); 11] {
     [
         ("node_cache", core.index().entries().nodes().clean_bytes() as u64),
         ("dirty_node", core.index().dirty_bytes() as u64),
@@ -122,6 +124,7 @@ fn ram(core: &Core) -> [(&'static str, u64); 10] {
         ("segment_table", core.log().table().memory_bytes() as u64),
         ("open_segment", core.log().memory_bytes() as u64),
         ("costliest", core.log().costliest().memory_bytes() as u64),
+        ("parity", core.log().store().parity_bytes() as u64),
         ("access_time", access_bytes(core.index(), core.log()) as u64),
         ("deferred_change", core.index().deferred_bytes() as u64),
         ("cleaner", core.cleaner().memory_bytes() as u64),

@@ -20,17 +20,19 @@ use crate::core::Core;
 use crate::index::Index;
 use crate::medium::errors::damaged;
 use crate::medium::format::Superblock;
+use crate::medium::layout::Row;
 use crate::medium::ring::{self, Found};
 use crate::options::MountOptions;
 use crate::tools::check::medium::Medium;
 use crate::tools::check::{Context, superblocks, table};
+use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use onode_base::ErrorKind;
-use onode_media::Nand;
+use onode_media::{IoTag, Nand};
 use onode_object::{Error, ObjectId, Result};
 
 /// How far a repair may go.
@@ -104,6 +106,21 @@ pub enum Action {
         /// The page of it.
         page: u32,
     },
+    /// A page could not be read; what lay there was written anew from the parity of its row.
+    PageRebuilt {
+        /// The segment.
+        segment: u32,
+        /// The page of it.
+        page: u32,
+    },
+    /// A row of pages had no parity, or a damaged one; what lies there was written anew, with
+    /// parity.
+    RowProtected {
+        /// The segment.
+        segment: u32,
+        /// The row of it.
+        row: u32,
+    },
     /// A tree node was lost; entries in this range may be lost with it.
     NodeDropped {
         /// The first object that may have lost something.
@@ -166,6 +183,12 @@ impl fmt::Display for Action {
             Self::PageRestored { segment, page } => {
                 write!(f, "segment {segment}: page {page} restored from its copy")
             }
+            Self::PageRebuilt { segment, page } => {
+                write!(f, "segment {segment}: page {page} written anew from the parity of its row")
+            }
+            Self::RowProtected { segment, row } => {
+                write!(f, "segment {segment}: what lies in row {row} written anew, with parity")
+            }
             Self::NodeDropped { from, until: Some(until) } => {
                 write!(f, "lost: a tree node with entries of {from} to {until}")
             }
@@ -222,6 +245,7 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     }
     let restored = core.log().store().restored();
     actions.extend(restored.map(|at| Action::PageRestored { segment: at.segment, page: at.page }));
+    actions.extend(scan_rows(&mut core)?);
     // A cut may come at any time from here on: the old superblock counts until the new one is
     // written.
     if !actions.is_empty() || !core.checkpoints().is_clean() {
@@ -231,6 +255,27 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
         core.close()?;
     }
     Ok(Repaired { actions })
+}
+
+/// Looks at all rows of a volume with parity, so that what is wrong with them is moved when it is
+/// closed; says what that is.
+fn scan_rows(core: &mut Core) -> Result<Vec<Action>> {
+    let mut actions = Vec::new();
+    let Volume { log, .. } = core.volume();
+    let layout = *log.layout();
+    if !layout.has_parity() {
+        return Ok(actions);
+    }
+    for row in (0..layout.segments).flat_map(|segment| layout.rows_of(segment)) {
+        let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
+        let Row { segment, row: number } = row;
+        actions.extend(state.rebuilt.iter().map(|at| Action::PageRebuilt { segment, page: at.page }));
+        if state.wrong_parity > 0 || state.unprotected > 0 {
+            log.store().pages().note_row_to_move(row);
+            actions.push(Action::RowProtected { segment, row: number });
+        }
+    }
+    Ok(actions)
 }
 
 /// The newest superblock whose segment table and root can be read.

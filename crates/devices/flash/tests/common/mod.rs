@@ -99,14 +99,25 @@ impl Flash {
         Self::with(shape, bytes, MountOptions::default())
     }
 
+    /// The same with pages of parity in segments of so many blocks.
+    pub fn with_parity(shape: Geometry, bytes: u64, blocks_per_segment: u16, parity_pages: u8) -> Self {
+        let format =
+            FormatOptions { blocks_per_segment: Some(blocks_per_segment), parity_pages, ..FormatOptions::default() };
+        Self::made(shape, bytes, &format, MountOptions::default())
+    }
+
     /// The same with other options.
     pub fn with(shape: Geometry, bytes: u64, options: MountOptions) -> Self {
+        Self::made(shape, bytes, &FormatOptions::default(), options)
+    }
+
+    fn made(shape: Geometry, bytes: u64, format: &FormatOptions, options: MountOptions) -> Self {
         let block = u64::from(shape.page_bytes * shape.pages_per_block);
         let mut blocks = (bytes / block + 24) as u32;
         loop {
             let geometry = Geometry { blocks: blocks.next_multiple_of(shape.chips), ..shape };
             let nand = Shared::new(geometry);
-            if let Ok(device) = FlashDevice::format(nand.clone(), &FormatOptions::default(), &options)
+            if let Ok(device) = FlashDevice::format(nand.clone(), format, &options)
                 && device.space().available >= bytes
             {
                 return Self { nand, device: Some(device), options };

@@ -66,7 +66,7 @@ impl Checkpoints {
             });
             let Some(segment) = dead else { return Ok(()) };
             let layout = *log.layout();
-            let page = u32::from(log.table().get(segment).summary_page).min(layout.segment_pages - 1);
+            let page = u32::from(log.table().get(segment).summary_page).min(layout.all_pages() - 1);
             let block = layout.geometry.block_of(layout.address(SegmentPage { segment, page }));
             log.mark_bad(block)?;
             log.retire(segment);

@@ -4,8 +4,8 @@ use super::Checkpoints;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::format::{
-    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, NOWHERE, References,
-    SUPERBLOCK_MAGIC, SavedPage, Superblock,
+    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PLAIN, NOWHERE,
+    References, SUPERBLOCK_MAGIC, SavedPage, Superblock,
 };
 use crate::medium::layout::{End, SegmentPage};
 use crate::medium::ring::Attempt;
@@ -90,7 +90,7 @@ impl Checkpoints {
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
-            minor: FORMAT_MINOR.into(),
+            minor: if layout.has_parity() { FORMAT_MINOR } else { FORMAT_MINOR_PLAIN }.into(),
             incompatible: (self.incompatible | deferred).into(),
             read_only_compatible: 0.into(),
             compatible: (self.policies.compatible() | buffered | saved).into(),

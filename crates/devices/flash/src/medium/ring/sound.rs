@@ -2,8 +2,8 @@
 
 use super::Found;
 use crate::medium::errors::damaged;
-use crate::medium::format::{FEATURE_COMPACT_RECORDS, FEATURES_KNOWN, FORMAT_MAJOR, Superblock};
-use crate::medium::layout::{Layout, SuperblockBlocks};
+use crate::medium::format::{FEATURES_KNOWN, FORMAT_MAJOR, Superblock};
+use crate::medium::layout::Layout;
 use crate::space::segments::SegmentTable;
 use alloc::format;
 use onode_base::ErrorKind;
@@ -33,11 +33,7 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
         let detail = format!("the volume was made for pages, block and size {stored:?}, the medium is {shape:?}");
         return Err(Error::new(ErrorKind::Invalid, detail));
     }
-    let superblocks = SuperblockBlocks::of_features(&shape, superblock.incompatible.get());
-    let mut layout = Layout::divided(shape, superblock.blocks_per_segment.get(), superblocks)?;
-    if superblock.incompatible.get() & FEATURE_COMPACT_RECORDS != 0 {
-        layout = layout.with_records_in_spare();
-    }
+    let layout = Layout::of_volume(shape, superblock)?;
     let journal_sound =
         superblock.journal_segment.get() < layout.segments && superblock.journal_page.get() <= layout.segment_pages;
     if found.references.pieces.len() != SegmentTable::piece_count(&layout)

@@ -7,9 +7,9 @@
 use super::Store;
 use crate::medium::errors::from_media;
 use crate::medium::format::PageKind;
-use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::layout::{Layout, Row, SegmentPage};
 use crate::medium::page::{Examined, PageFault, PageInfo};
-use crate::medium::pages::{Beside, Cause, Failed, PageReader, VerifiedPage, Want};
+use crate::medium::pages::{Beside, Cause, Failed, PageReader, RowState, VerifiedPage, Want};
 use crate::medium::saved::SavedPages;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -58,13 +58,52 @@ impl Store {
         Ok(self.pages.verified(address, sequence, payload, trailer).into())
     }
 
+    /// Reads and verifies page `at` of a segment, past the cache, or finds it again from the parity
+    /// of its row. It must have `sequence` if that is known.
+    ///
+    /// # Errors
+    /// Of the medium's host.
+    pub fn examine_page(
+        &mut self,
+        at: SegmentPage,
+        sequence: Option<u32>,
+        tag: IoTag,
+    ) -> Result<Examined<VerifiedPage>> {
+        match self.examine(self.layout.address(at), sequence, tag)? {
+            Examined::Unsound(fault) => {
+                Ok(self.rebuild(at, sequence, tag)?.map_or(Examined::Unsound(fault), Examined::Sound))
+            }
+            sound => Ok(sound),
+        }
+    }
+
+    /// Page `at` from the parity of its row; nothing if there is none, or too little.
+    fn rebuild(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
+        if !self.layout.has_parity() {
+            return Ok(None);
+        }
+        let Self { pages, nand, .. } = self;
+        let rebuilt = pages.rebuild(at, sequence, &mut |first, data, spare| nand.read_run(first, data, spare, tag));
+        rebuilt.map_err(|error| from_media("read", &error))
+    }
+
+    /// How the pages of `row` agree, in a segment opened with `sequence`.
+    ///
+    /// # Errors
+    /// Of the medium's host.
+    pub fn examine_row(&mut self, row: Row, sequence: u32, tag: IoTag) -> Result<RowState> {
+        let Self { pages, nand, .. } = self;
+        let state = pages.examine_row(row, sequence, &mut |first, data, spare| nand.read_run(first, data, spare, tag));
+        state.map_err(|error| from_media("read", &error))
+    }
+
     /// The verified page `at` of a segment opened with `sequence`.
     pub fn page(&mut self, at: SegmentPage, sequence: u32, tag: IoTag) -> Result<VerifiedPage> {
         let address = self.layout.address(at);
         if let Some(page) = self.pages.kept(address, sequence) {
             return Ok(page);
         }
-        match self.examine(address, Some(sequence), tag)? {
+        match self.examine_page(at, Some(sequence), tag)? {
             Examined::Sound(page) => {
                 self.pages.keep(address, page.clone());
                 Ok(page)

@@ -55,7 +55,7 @@ impl Recovery {
         };
         let mut erased = 0;
         for page in cursor.at.page + 1..layout.segment_pages {
-            match volume.log.examine(SegmentPage { page, ..cursor.at }, Some(cursor.sequence))? {
+            match volume.log.look(SegmentPage { page, ..cursor.at }, cursor.sequence)? {
                 // The page missing here had been flushed: one more than were found is sure to have
                 // existed.
                 Examined::Sound(found) if tells(&found) => return Ok(pages + 1),
@@ -67,7 +67,7 @@ impl Recovery {
         }
         // The last page of a segment has those that follow it in the next one.
         for at in self.next_segment(volume, &cursor, 1 + DAMAGED_IN_A_ROW) {
-            let found = volume.log.examine(at, Some(cursor.next.1))?;
+            let found = volume.log.look(at, cursor.next.1)?;
             if found.sound().is_some_and(|found| tells(&found)) {
                 return Ok(pages + 1);
             }
@@ -96,7 +96,7 @@ impl Recovery {
         if at.page >= layout.segment_pages || matches!(cursor.scanned.get(&at), Some(Scanned::Nothing)) {
             return Ok(false);
         }
-        Ok(volume.log.examine(at, Some(cursor.sequence))?.is_sound())
+        Ok(volume.log.look(at, cursor.sequence)?.is_sound())
     }
 
     /// Whether the journal goes on behind the page at which it seems to end, in the same segment or
@@ -118,7 +118,7 @@ impl Recovery {
         let there = self.next_segment(volume, cursor, count).map(|at| (at, cursor.next.1));
         for (at, sequence) in here.chain(there) {
             let is_known = matches!(cursor.scanned.get(&at), Some(Scanned::Nothing));
-            if !is_known && volume.log.examine(at, Some(sequence))?.is_sound() {
+            if !is_known && volume.log.look(at, sequence)?.is_sound() {
                 return Ok(true);
             }
         }

@@ -82,6 +82,12 @@ kinds! {
     /// A page of the index is damaged; its copy behind the superblock stands in until the next
     /// change.
     PageRestored = "damaged page with a copy",
+    /// A page is damaged; the parity of its row has what lay there.
+    PageRebuilt = "damaged page with parity",
+    /// A page of parity cannot be read, or does not agree with the pages that it covers.
+    ParityDamaged = "damaged parity",
+    /// A page has the right checksum, but signature and parity say that it is another.
+    SignatureWrong = "wrong signature",
     /// A tree node cannot be read, or is not the one its parent names.
     NodeUnreadable = "unreadable tree node",
     /// A tree node's bytes are no node of its level.

@@ -1,13 +1,15 @@
 //! Reading for a check: verified pages and runs of bytes straight from the medium, with a small
 //! cache.
 //!
-//! It shares the format with the mounting path and nothing else: no store, no log, no latch.
+//! It shares the format with the mounting path, and how a page is found again from the parity of its
+//! row, and nothing else: no store, no log, no latch.
 
 use super::superblocks::Located;
 use crate::log::waiting::WaitingPages;
 use crate::medium::format::{BlobReference, PageKind, PageTrailer};
-use crate::medium::layout::{Layout, SegmentPage};
+use crate::medium::layout::{Layout, Row, SegmentPage};
 use crate::medium::page::{self, PageFault, PageInfo};
+use crate::medium::pages::{Pages, RowState, VerifiedPage};
 use crate::medium::saved::SavedPages;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -76,6 +78,10 @@ pub(crate) struct Medium<'a> {
     saved: SavedPages,
     /// Pages that were read from their copies.
     restored: BTreeSet<SegmentPage>,
+    /// What finds damaged pages again from the parity of their rows.
+    rows: Pages,
+    /// Pages that were found again.
+    rebuilt: BTreeSet<SegmentPage>,
     /// Pages of content of which the journal has a copy.
     waiting: WaitingPages,
     /// Pages read so far.
@@ -89,6 +95,8 @@ impl<'a> Medium<'a> {
             nand,
             layout,
             seed: page::volume_seed(&newest.superblock.uuid),
+            rows: Pages::new(layout, page::volume_seed(&newest.superblock.uuid), 0),
+            rebuilt: BTreeSet::new(),
             cache: Lru::new(CACHE_BYTES),
             saved: SavedPages::of(&newest.superblock, &newest.references),
             restored: BTreeSet::new(),
@@ -116,6 +124,26 @@ impl<'a> Medium<'a> {
         &self.restored
     }
 
+    /// Pages that were found again from the parity of their rows.
+    pub(crate) const fn rebuilt(&self) -> &BTreeSet<SegmentPage> {
+        &self.rebuilt
+    }
+
+    /// These pages were found again, too.
+    pub(crate) fn note_rebuilt(&mut self, pages: &[SegmentPage]) {
+        self.rebuilt.extend(pages);
+    }
+
+    /// How the pages of `row` agree, in a segment with this sequence number.
+    pub(crate) fn row(&mut self, row: Row, sequence: u32) -> Result<RowState, Fault> {
+        let Self { rows, nand, pages_read, .. } = self;
+        let state = rows.examine_row(row, sequence, &mut |first, data, spare| {
+            *pages_read += 1;
+            nand.read_run(first, data, spare, IoTag::Check)
+        });
+        state.map_err(|error| Fault::Medium(format!("row {}: {error}", row.row)))
+    }
+
     /// Pages of content of which the journal has a copy, to be taken from there.
     pub(crate) const fn waiting_mut(&mut self) -> &mut WaitingPages {
         &mut self.waiting
@@ -130,16 +158,36 @@ impl<'a> Medium<'a> {
         let page = match self.cache.get(&address.0) {
             Some(page) => page.clone(),
             None => match self.read(at, address) {
-                Err(fault @ Fault::Page(..)) => self.restore(at, address).ok_or(fault)?,
+                Err(fault @ Fault::Page(..)) => match self.rebuild(at, sequence)? {
+                    Some(page) => page,
+                    None => self.restore(at, address).ok_or(fault)?,
+                },
                 read => read?,
             },
         };
         match sequence {
             Some(expected) if expected != page.info.sequence => {
-                Err(Fault::Page(at, PageFault::Sequence { found: page.info.sequence }))
+                let fault = Fault::Page(at, PageFault::Sequence { found: page.info.sequence });
+                self.rebuild(at, sequence)?.ok_or(fault)
             }
             _ => Ok(page),
         }
+    }
+
+    /// A page from the parity of its row.
+    fn rebuild(&mut self, at: SegmentPage, sequence: Option<u32>) -> Result<Option<Page>, Fault> {
+        let Self { rows, nand, pages_read, .. } = self;
+        let rebuilt = rows.rebuild(at, sequence, &mut |first, data, spare| {
+            *pages_read += 1;
+            nand.read_run(first, data, spare, IoTag::Check)
+        });
+        let rebuilt = rebuilt.map_err(|error| Fault::Medium(format!("segment {}: {error}", at.segment)))?;
+        Ok(rebuilt.map(|VerifiedPage { payload, info }| {
+            self.rebuilt.insert(at);
+            let page = Page { info, payload };
+            self.cache.insert(self.layout.address(at).0, page.clone(), page.payload.len());
+            page
+        }))
     }
 
     /// A page from its copy.

@@ -8,7 +8,7 @@ use crate::index::tree::Tree;
 use crate::medium::format::{
     FEATURES_KNOWN, FORMAT_MAJOR, FORMAT_MINOR, PageKind, References, SUPERBLOCK_MAGIC, Superblock,
 };
-use crate::medium::layout::{Layout, SuperblockBlocks};
+use crate::medium::layout::Layout;
 use crate::medium::page::{self, PageFault};
 use crate::medium::ring;
 use crate::medium::saved;
@@ -200,8 +200,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
         context.add(finding.found(format!("{real:?} (page bytes, pages per block, blocks, chips)")));
         return None;
     }
-    let superblocks = SuperblockBlocks::of_features(&shape, superblock.incompatible.get());
-    let layout = match Layout::divided(shape, superblock.blocks_per_segment.get(), superblocks) {
+    let layout = match Layout::of_volume(shape, superblock) {
         Ok(layout) => layout,
         Err(error) => {
             context.add(fatal(FindingKind::SuperblockMalformed).found(error.detail));

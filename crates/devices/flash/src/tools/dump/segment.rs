@@ -146,6 +146,7 @@ const fn kind_name(kind: PageKind) -> &'static str {
         PageKind::Summary => "summary",
         PageKind::Atime => "atime",
         PageKind::Saved => "saved",
+        PageKind::Parity => "parity",
     }
 }
 

@@ -1,0 +1,415 @@
+//! Parity of rows (paper 1, III.C and V.E): whatever happens to as many pages of a row as it has
+//! pages of parity, nothing is lost and what was hit moves to good pages; beyond that no read gives
+//! a wrong byte, and the rest stays readable.
+
+mod common;
+
+use common::Shared;
+use common::patched::{Page, Patched};
+use onode_base::{ErrorKind, Prng};
+use onode_flash::check::{CheckOptions, FindingKind, check};
+use onode_flash::format::{PageKind, PageTrailer};
+use onode_flash::layout::{Layout, Row};
+use onode_flash::{FlashDevice, FormatOptions, MountOptions, RepairOptions, repair};
+use onode_media::{Geometry, IoTag, Nand, PageAddress, SimNand};
+use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
+use std::collections::BTreeMap;
+
+/// With the trailer in the spare area, and records beside it.
+const SPARE: Geometry = Geometry { page_bytes: 512, spare_bytes: 64, pages_per_block: 8, blocks: 208, chips: 1 };
+/// With the trailer in the page.
+const BARE: Geometry = Geometry { spare_bytes: 0, ..SPARE };
+const CHIPS: Geometry = Geometry { chips: 4, ..SPARE };
+const BLOCKS: u16 = 8;
+
+/// Content and one attribute of every object.
+type State = BTreeMap<ObjectId, (Vec<u8>, Vec<u8>)>;
+
+const ATTRIBUTE: AttributeKey = AttributeKey::new(AttributeKind(40), 7);
+
+/// A volume that was in use for a while, with what must be on it.
+struct Volume {
+    layout: Layout,
+    now: SimNand,
+    /// The chip some time before.
+    earlier: SimNand,
+    state: State,
+}
+
+fn format(parity_pages: u8) -> FormatOptions {
+    FormatOptions { blocks_per_segment: Some(BLOCKS), parity_pages, ..FormatOptions::default() }
+}
+
+fn layout(shape: Geometry, parity_pages: u8) -> Layout {
+    Layout::new(shape, BLOCKS).unwrap().with_records_in_spare().with_parity(parity_pages).unwrap()
+}
+
+/// Fills a new volume; it is closed at the end unless it `crashes`.
+fn volume(shape: Geometry, parity_pages: u8, crashes: bool, seed: u64) -> Volume {
+    let mut prng = Prng::new(seed);
+    let nand = Shared::new(shape);
+    let device = FlashDevice::format(nand.clone(), &format(parity_pages), &MountOptions::default()).unwrap();
+    let mut state = State::new();
+    let mut earlier = nand.with(|nand| nand.clone());
+    for round in 0..300 {
+        let mut transaction = Transaction::new();
+        let object = if state.len() < 30 {
+            let object = device.reserve_ids(1).unwrap();
+            transaction.create(object, Hints::default());
+            object
+        } else {
+            *state.keys().nth(prng.below(30) as usize).unwrap()
+        };
+        let (content, value) = state.entry(object).or_default();
+        let mut data = vec![0; 1 + prng.below(if round % 5 == 0 { 6000 } else { 300 }) as usize];
+        prng.fill(&mut data);
+        let offset = prng.below(4000) as usize;
+        content.resize(content.len().max(offset + data.len()), 0);
+        content[offset..offset + data.len()].copy_from_slice(&data);
+        value.clone_from(&data[..data.len().min(50)].to_vec());
+        transaction.set_attribute(object, ATTRIBUTE, value.clone()).write(object, offset as u64, data);
+        let durable = if prng.chance(1, 3) { Durability::Durable } else { Durability::Buffered };
+        device.commit(transaction, durable).unwrap();
+        if round == 200 {
+            earlier = nand.with(|nand| nand.clone());
+        }
+        if round % 40 == 0 {
+            device.maintain(2).unwrap();
+        }
+    }
+    device.sync(SyncScope::All).unwrap();
+    if !crashes {
+        device.close().unwrap();
+    }
+    drop(device);
+    Volume { layout: layout(shape, parity_pages), now: nand.with(|nand| nand.clone()), earlier, state }
+}
+
+/// How reads compare to what must be there.
+#[derive(Debug, PartialEq, Eq)]
+enum Compared {
+    Same,
+    /// Some could not be done; none was wrong.
+    Damaged,
+}
+
+fn compare(device: &FlashDevice, state: &State) -> Result<Compared, String> {
+    let mut compared = Compared::Same;
+    match device.list(ObjectId(0), 1000) {
+        Ok(objects) if objects.iter().eq(state.keys()) => {}
+        Err(error) if error.kind == ErrorKind::Corrupt => compared = Compared::Damaged,
+        other => return Err(format!("list: {other:?}")),
+    }
+    for (&object, (content, value)) in state {
+        let mut bytes = vec![0xcc; content.len() + 10];
+        match device.read(object, 0, &mut bytes) {
+            Ok(length) if bytes[..length] == content[..] => {}
+            Err(error) if error.kind == ErrorKind::Corrupt => compared = Compared::Damaged,
+            other => return Err(format!("{object}: {other:?}")),
+        }
+        match device.attribute(object, ATTRIBUTE) {
+            Ok(Some(found)) if found == *value => {}
+            Err(error) if error.kind == ErrorKind::Corrupt => compared = Compared::Damaged,
+            other => return Err(format!("attribute of {object}: {other:?}")),
+        }
+    }
+    Ok(compared)
+}
+
+fn trailer(shape: Geometry, page: &Page) -> Vec<u8> {
+    let bytes = if shape.spare_bytes > 0 { &page.1[..] } else { &page.0[page.0.len() - 32..] };
+    bytes[..size_of::<PageTrailer>()].to_vec()
+}
+
+fn kind_of(shape: Geometry, page: &Page) -> Option<PageKind> {
+    PageKind::from_byte(trailer(shape, page)[10])
+}
+
+/// The rows that have parity, with their programmed pages, those of parity last.
+fn rows(volume: &Volume) -> Vec<Vec<PageAddress>> {
+    let (layout, mut medium) = (volume.layout, Patched::new(&volume.now));
+    let mut rows = Vec::new();
+    for segment in 0..layout.segments {
+        for row in (0..layout.geometry.pages_per_block).map(|row| Row { segment, row }) {
+            let first = layout.address(layout.parity_page(row, 0));
+            if kind_of(layout.geometry, &medium.page(first)) != Some(PageKind::Parity) {
+                continue;
+            }
+            let content = (0..layout.row_pages()).map(|column| layout.content_page(row, column));
+            let parity = (0..layout.parity_pages).map(|number| layout.parity_page(row, number));
+            let mut pages: Vec<PageAddress> = content.chain(parity).map(|at| layout.address(at)).collect();
+            pages.retain(|&page| kind_of(layout.geometry, &medium.page(page)).is_some());
+            rows.push(pages);
+        }
+    }
+    rows
+}
+
+/// Every way of spoiling one page, and its name.
+fn spoil(volume: &Volume, at: PageAddress, other: PageAddress, way: u64, prng: &mut Prng) -> (&'static str, Page) {
+    let mut medium = Patched::new(&volume.now);
+    let mut page = medium.page(at);
+    let bytes = page.0.len() + page.1.len();
+    let flip = |page: &mut Page, bit: usize| {
+        let byte = bit / 8;
+        let length = page.0.len();
+        let part = if byte < length { &mut page.0[byte] } else { &mut page.1[byte - length] };
+        *part ^= 1 << (bit % 8);
+    };
+    let filled = |byte| (vec![byte; page.0.len()], vec![byte; page.1.len()]);
+    match way % 8 {
+        0 => {
+            // Bits that count: those of content, or of the trailer.
+            let bit = prng.below(page.0.len() as u64 * 8 - 32 * 8) as usize;
+            flip(&mut page, bit);
+            ("a bit", page)
+        }
+        1 => {
+            for _ in 0..100 {
+                let bit = prng.below(bytes as u64 * 8) as usize;
+                flip(&mut page, bit);
+            }
+            flip(&mut page, 0);
+            ("many bits", page)
+        }
+        2 => ("zeros", filled(0)),
+        3 => ("a lost program", filled(0xff)),
+        4 => ("another page", medium.page(other)),
+        5 => ("an older page", Patched::new(&volume.earlier).page(at)),
+        6 => ("the neighbour", medium.page(PageAddress(if at.0 % 8 == 7 { at.0 - 1 } else { at.0 + 1 }))),
+        _ => {
+            let half = page.0.len() / 2;
+            page.0[half..].fill(0);
+            ("half a page", page)
+        }
+    }
+}
+
+/// Mounts, compares, moves what was hit, and sees that nothing of the damage is needed any more.
+fn everything_is_there(volume: &Volume, medium: &Patched, what: &str) {
+    let options = MountOptions::default();
+    let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
+    assert!(report.is_sound(), "{what}: {:?}", report.findings);
+    let medium = Owned::new(medium.clone());
+    let device = FlashDevice::mount(medium.clone(), &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(compare(&device, &volume.state), Ok(Compared::Same), "{what}");
+    while device.maintain(8).unwrap().more {}
+    device.close().unwrap();
+    drop(device);
+    let device = FlashDevice::mount(medium.clone(), &MountOptions { read_only: true, ..options }).unwrap();
+    assert_eq!(compare(&device, &volume.state), Ok(Compared::Same), "{what}, moved");
+    assert_eq!(rebuilt(&device), 0, "{what}: something damaged is still in use");
+}
+
+fn rebuilt(device: &FlashDevice) -> u64 {
+    let counters = device.inspect().unwrap().counters();
+    counters.iter().find(|(name, _)| name == "pages_rebuilt").unwrap().1
+}
+
+/// A medium in the hands of several devices, one after another.
+#[derive(Clone)]
+struct Owned(std::sync::Arc<std::sync::Mutex<Patched>>);
+
+impl Owned {
+    fn new(medium: Patched) -> Self {
+        Self(std::sync::Arc::new(std::sync::Mutex::new(medium)))
+    }
+}
+
+impl Nand for Owned {
+    fn geometry(&self) -> Geometry {
+        self.0.lock().unwrap().geometry()
+    }
+    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().unwrap().read(page, data, spare, tag)
+    }
+    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().unwrap().program(page, data, spare, tag)
+    }
+    fn erase(&mut self, block: onode_media::BlockAddress, tag: IoTag) -> onode_media::Result<()> {
+        self.0.lock().unwrap().erase(block, tag)
+    }
+    fn is_bad(&mut self, block: onode_media::BlockAddress) -> onode_media::Result<bool> {
+        self.0.lock().unwrap().is_bad(block)
+    }
+    fn mark_bad(&mut self, block: onode_media::BlockAddress) -> onode_media::Result<()> {
+        self.0.lock().unwrap().mark_bad(block)
+    }
+}
+
+/// Spoils `hit` pages of every so-manieth row, one row at a time, in every way.
+fn hit_rows(shape: Geometry, parity_pages: u8, hit: usize, seed: u64, judge: &dyn Fn(&Volume, &Patched, &str)) {
+    let volume = volume(shape, parity_pages, false, seed);
+    let rows = rows(&volume);
+    assert!(rows.len() > 30, "{} rows have parity", rows.len());
+    let mut prng = Prng::new(seed);
+    for round in 0..if hit == 1 { 200 } else { 64 } {
+        let row = &rows[prng.below(rows.len() as u64) as usize];
+        if row.len() <= hit {
+            continue;
+        }
+        let mut medium = Patched::new(&volume.now);
+        let mut chosen = row.clone();
+        let mut names = Vec::new();
+        for _ in 0..hit {
+            let at = chosen.swap_remove(prng.below(chosen.len() as u64) as usize);
+            let other = rows[prng.below(rows.len() as u64) as usize][0];
+            let (name, page) = spoil(&volume, at, if other == at { rows[0][1] } else { other }, round, &mut prng);
+            medium.patch(at, page);
+            names.push(format!("{name} at page {}", at.0));
+        }
+        judge(&volume, &medium, &format!("{parity_pages} pages of parity, {}, seed {seed}", names.join(", ")));
+    }
+}
+
+#[test]
+fn as_many_lost_pages_as_there_is_parity_lose_nothing() {
+    hit_rows(SPARE, 1, 1, 1, &everything_is_there);
+    hit_rows(BARE, 1, 1, 2, &everything_is_there);
+    hit_rows(CHIPS, 1, 1, 3, &everything_is_there);
+    for (hit, seed) in [(1, 4), (2, 5)] {
+        hit_rows(SPARE, 2, hit, seed, &everything_is_there);
+    }
+    for (hit, seed) in [(2, 6), (3, 7)] {
+        hit_rows(BARE, 3, hit, seed, &everything_is_there);
+    }
+}
+
+#[test]
+fn more_lost_pages_than_parity_are_told_and_never_read_wrong() {
+    let honest = |volume: &Volume, medium: &Patched, what: &str| {
+        let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+        let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
+        match FlashDevice::mount(medium.clone(), &options) {
+            Ok(device) => {
+                let compared = compare(&device, &volume.state).unwrap_or_else(|why| panic!("{what}: {why}"));
+                assert!(compared == Compared::Same || !report.is_sound(), "{what}: the check finds nothing");
+            }
+            Err(error) => assert!(!report.is_sound(), "{what}: {error}, the check finds nothing"),
+        }
+    };
+    hit_rows(SPARE, 1, 2, 11, &honest);
+    hit_rows(BARE, 1, 3, 12, &honest);
+    hit_rows(SPARE, 2, 3, 13, &honest);
+    hit_rows(SPARE, 3, 4, 14, &honest);
+}
+
+#[test]
+fn a_lost_erase_block_of_every_segment_loses_nothing() {
+    for (shape, parity_pages, lost) in [(SPARE, 1, 1), (BARE, 1, 1), (SPARE, 3, 3)] {
+        let volume = volume(shape, parity_pages, false, 21);
+        let mut medium = Patched::new(&volume.now);
+        let mut prng = Prng::new(21);
+        for segment in 0..volume.layout.segments {
+            let mut blocks: Vec<_> = volume.layout.blocks(segment).collect();
+            for _ in 0..lost {
+                let block = blocks.swap_remove(prng.below(blocks.len() as u64) as usize);
+                let first = shape.first_page(block).0;
+                for page in first..first + u64::from(shape.pages_per_block) {
+                    medium.patch(PageAddress(page), (vec![0; 512], vec![0; shape.spare_bytes as usize]));
+                }
+            }
+        }
+        let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
+        assert!(report.is_sound(), "{:?}", report.findings);
+        assert!(report.findings.iter().any(|one| one.kind == FindingKind::PageRebuilt));
+        let device = FlashDevice::mount(medium, &MountOptions::default()).unwrap();
+        assert_eq!(compare(&device, &volume.state), Ok(Compared::Same));
+        assert!(device.health().conditions.iter().any(|one| one.code == "page-rebuilt"));
+    }
+}
+
+/// Rows that were not full at a cut have no parity. Damage elsewhere is found again at a mount that
+/// recovers, in the journal as well.
+#[test]
+fn damage_of_a_volume_that_was_not_closed_is_found_again() {
+    for shape in [SPARE, BARE] {
+        let volume = volume(shape, 1, true, 31);
+        let rows = rows(&volume);
+        let mut prng = Prng::new(31);
+        let mut in_journal = 0;
+        for round in 0..80 {
+            let row =
+                &rows[if round < 40 { prng.below(rows.len() as u64) as usize } else { rows.len() - 1 - round % 20 }];
+            let at = row[prng.below(row.len() as u64) as usize];
+            let mut medium = Patched::new(&volume.now);
+            in_journal += u32::from(kind_of(shape, &medium.page(at)) == Some(PageKind::Journal));
+            let (name, page) = spoil(&volume, at, rows[0][0], round as u64, &mut prng);
+            medium.patch(at, page);
+            let device = FlashDevice::mount(medium, &MountOptions::default())
+                .unwrap_or_else(|error| panic!("{name} at page {}: {error}", at.0));
+            assert_eq!(compare(&device, &volume.state), Ok(Compared::Same), "{name} at page {}", at.0);
+        }
+        assert!(in_journal > 0);
+    }
+}
+
+#[test]
+fn a_scrub_tells_what_it_found_and_what_it_moves() {
+    let volume = volume(SPARE, 1, false, 41);
+    let rows = rows(&volume);
+    let mut medium = Patched::new(&volume.now);
+    // A page of content and one of parity, of rows in use.
+    let device = FlashDevice::mount(medium.clone(), &MountOptions::default()).unwrap();
+    let in_use: Vec<u32> =
+        device.inspect().unwrap().segments().iter().filter(|one| one.live_bytes > 0).map(|one| one.segment).collect();
+    drop(device);
+    let mut hit = rows.iter().filter(|row| {
+        let block = SPARE.block_of(row[0]).0;
+        in_use.iter().any(|&segment| volume.layout.blocks(segment).any(|one| one.0 == block))
+    });
+    let (one, other) = (hit.next().unwrap(), hit.nth(3).unwrap());
+    medium.patch(one[0], (vec![0; 512], vec![0; 64]));
+    medium.patch(*other.last().unwrap(), (vec![0xff; 512], vec![0xff; 64]));
+    let device = FlashDevice::mount(medium, &MountOptions::default()).unwrap();
+    let scrub = device.scrub().unwrap();
+    let (mut from, mut rebuilt, mut unprotected, mut steps) = (Some(0), 0, 0, 0);
+    while let Some(next) = from {
+        let step = scrub.scrub_groups(next, 16).unwrap();
+        assert_eq!(step.all, u64::from(volume.layout.segments * SPARE.pages_per_block));
+        (rebuilt, unprotected, from, steps) =
+            (rebuilt + step.rebuilt, unprotected + step.unprotected, step.next, steps + 1);
+        assert_eq!(step.lost, 0);
+    }
+    assert!(rebuilt == 1 && unprotected == 1 && steps > 3, "{rebuilt} rebuilt, {unprotected} unprotected");
+    while device.maintain(8).unwrap().more {}
+    assert_eq!(compare(&device, &volume.state), Ok(Compared::Same));
+}
+
+#[test]
+fn a_repair_moves_what_was_found_again() {
+    let volume = volume(SPARE, 1, false, 51);
+    let rows = rows(&volume);
+    for row in rows.iter().step_by(5) {
+        let mut medium = Patched::new(&volume.now);
+        medium.patch(row[0], (vec![0; 512], vec![0; 64]));
+        let medium = Owned::new(medium);
+        let repaired = repair(medium.clone(), &RepairOptions::default()).unwrap();
+        assert!(repaired.actions.iter().all(|action| !action.is_loss()), "{:?}", repaired.actions);
+        let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
+        assert_eq!((report.findings, report.unprotected_pages), (Vec::new(), 0));
+        assert_eq!(repair(medium, &RepairOptions::default()).unwrap().actions, []);
+    }
+}
+
+/// Paper 1, Table III: the pages that parity costs.
+#[test]
+fn parity_costs_its_share_of_programs_and_no_reads() {
+    let shape = Geometry { page_bytes: 2048, spare_bytes: 64, pages_per_block: 64, blocks: 1024, chips: 1 };
+    let nand = SimNand::new(shape, onode_media::SimOptions::default()).unwrap();
+    let options = FormatOptions { parity_pages: 1, ..FormatOptions::default() };
+    let device = FlashDevice::format(nand, &options, &MountOptions::default()).unwrap();
+    let mut prng = Prng::new(1);
+    for _ in 0..2000 {
+        let object = device.reserve_ids(1).unwrap();
+        let mut transaction = Transaction::new();
+        transaction.create(object, Hints::default()).write(object, 0, vec![1; 500 + prng.below(9500) as usize]);
+        device.commit(transaction, Durability::Durable).unwrap();
+    }
+    device.close().unwrap();
+    let counters = device.inspect().unwrap().counters();
+    let of = |name: &str| counters.iter().find(|(one, _)| one == name).unwrap().1;
+    let (parity, all) = (of("parity.programs"), of("nand.programs"));
+    assert!(parity * 100 > all * 5 && parity * 10 < all, "{parity} of {all} programs are parity");
+    assert_eq!(of("parity.reads"), 0);
+}
