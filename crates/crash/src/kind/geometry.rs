@@ -15,12 +15,14 @@ pub struct Shape {
     pub geometry: Geometry,
     /// Erase blocks of a segment, if not the default.
     pub blocks_per_segment: Option<u16>,
+    /// Pages of parity in each row.
+    pub parity_pages: u8,
 }
 
 /// A chip with pages of `page` bytes and `spare` ones, and `blocks` of so many `pages`.
 const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32) -> Shape {
     let geometry = Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips: 1 };
-    Shape { name, geometry, blocks_per_segment: None }
+    Shape { name, geometry, blocks_per_segment: None, parity_pages: 0 }
 }
 
 /// Two chips, whose blocks make segments of two.
@@ -29,8 +31,13 @@ const fn two_chips() -> Shape {
     Shape { blocks_per_segment: Some(2), geometry: Geometry { chips: 2, ..one.geometry }, ..one }
 }
 
+/// A chip whose segments have so many `blocks`, of which each row has `parity` pages of parity.
+const fn with_parity(one: Shape, blocks: u16, parity: u8) -> Shape {
+    Shape { blocks_per_segment: Some(blocks), parity_pages: parity, ..one }
+}
+
 /// All shapes.
-pub const SHAPES: [Shape; 9] = [
+pub const SHAPES: [Shape; 11] = [
     shape("tiny", 512, 0, 8, 64),
     shape("spare", 512, 64, 8, 100),
     two_chips(),
@@ -40,6 +47,8 @@ pub const SHAPES: [Shape; 9] = [
     shape("long", 512, 16, 256, 24),
     shape("large", 16384, 128, 16, 32),
     shape("huge", 16384, 0, 256, 24),
+    with_parity(shape("parity", 512, 64, 4, 240), 4, 1),
+    with_parity(shape("parity-bare", 512, 0, 4, 320), 5, 2),
 ];
 
 /// The shape of that name.

@@ -110,6 +110,7 @@ impl Variant {
         FormatOptions {
             uuid: *b"crash explorer  ",
             blocks_per_segment: shape.blocks_per_segment,
+            parity_pages: shape.parity_pages,
             policies: Policies { placement: Some(self.placement), victim: Some(self.victim), wear: Some(self.wear) },
         }
     }
