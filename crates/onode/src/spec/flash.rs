@@ -126,10 +126,11 @@ fn parse_keys(what: &str, medium: Medium, keys: &str) -> Result<Flash> {
             "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
+            "parity" => shape.parity = Some(figure_of(what, value)?),
             _ if policies::take(&mut policies, what, key, value)? => {}
             _ => {
-                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, placement, victim, wear; \
-                            `direct` has no value";
+                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, parity, placement, victim, \
+                            wear; `direct` has no value";
                 return Err(unknown_part(what, part, keys));
             }
         }

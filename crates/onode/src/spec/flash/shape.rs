@@ -21,6 +21,8 @@ pub struct Shape {
     pub blocks_per_segment: Option<u32>,
     /// Chips that work at the same time.
     pub chips: Option<u32>,
+    /// Pages of parity in each row of pages, 0 to 3.
+    pub parity: Option<u32>,
 }
 
 impl Shape {
@@ -38,6 +40,8 @@ impl Shape {
     /// Erase blocks that a small volume has at least, if nothing else was said: log, cleaner and
     /// superblocks each need some. Its blocks have fewer pages instead.
     const LEAST_BLOCKS: u64 = 64;
+    /// The same for a volume with parity, whose segments have 16 and more blocks.
+    const LEAST_BLOCKS_WITH_PARITY: u64 = 4096;
 
     /// Erase blocks of a segment: what was said, or what suits the size.
     #[must_use]
@@ -52,7 +56,9 @@ impl Shape {
                 blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
                 chips: self.chips.unwrap_or(1),
             };
-            u32::from(onode_flash::FormatOptions::default().blocks_per_segment(&shape))
+            let parity_pages = u8::try_from(self.parity.unwrap_or(0)).unwrap_or(u8::MAX);
+            let options = onode_flash::FormatOptions { parity_pages, ..Default::default() };
+            u32::from(options.blocks_per_segment(&shape))
         })
     }
 
@@ -86,7 +92,8 @@ impl Shape {
             let pages = self.bytes() / u64::from(self.page_bytes().max(1));
             let wanted = pages.div_ceil(Self::USUAL_BLOCKS).checked_next_power_of_two().unwrap_or(u64::MAX);
             // A small volume has few blocks of the usual size, and so many of smaller ones.
-            let least = 1 << (pages / Self::LEAST_BLOCKS).clamp(16, 64).ilog2();
+            let blocks = if self.parity.unwrap_or(0) > 0 { Self::LEAST_BLOCKS_WITH_PARITY } else { Self::LEAST_BLOCKS };
+            let least = 1 << (pages / blocks).clamp(16, 64).ilog2();
             u32::try_from(wanted.clamp(least, 16 << 10)).unwrap_or(64)
         })
     }
@@ -128,7 +135,7 @@ impl Shape {
     }
 
     /// Every figure that was said, with its key.
-    pub(super) fn said(&self) -> [(&'static str, Option<u64>); 6] {
+    pub(super) fn said(&self) -> [(&'static str, Option<u64>); 7] {
         [
             ("size", self.size),
             ("page", self.page.map(u64::from)),
@@ -136,6 +143,7 @@ impl Shape {
             ("pages-per-block", self.pages_per_block.map(u64::from)),
             ("blocks-per-segment", self.blocks_per_segment.map(u64::from)),
             ("chips", self.chips.map(u64::from)),
+            ("parity", self.parity.map(u64::from)),
         ]
     }
 }
