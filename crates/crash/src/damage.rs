@@ -12,6 +12,7 @@
 //! commands do it. Left out: the content of files on byte-addressable memory, which has no
 //! checksums by design. There is no judging of bytes that the damage itself put there.
 
+pub mod faults;
 pub mod hurt;
 pub mod judge;
 pub mod media;

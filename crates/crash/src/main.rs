@@ -93,6 +93,21 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
+    /// Hit single pages of flash volumes with 0 to 3 pages of parity, and judge every read of them.
+    Faults {
+        /// Faults injected.
+        #[arg(long, default_value_t = 100_000)]
+        faults: u64,
+        /// Seed of the volumes.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Number of the first fault.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+    },
     /// Plant one bug after the other and find each (needs the feature `mutants`).
     #[cfg(feature = "mutants")]
     Mutants {
@@ -206,6 +221,9 @@ fn main() -> ExitCode {
             let medium = Media::from(medium).name().into();
             damaged(&damage::DamagePlan { medium, seed, first, images, jobs, most_violations: violations, keep })
         }
+        Command::Faults { faults, seed, first, jobs } => {
+            injected(&damage::faults::FaultPlan { seed, first, faults, jobs })
+        }
         #[cfg(feature = "mutants")]
         Command::Mutants { only, states, jobs, one_client } => mutants::run(&only, states, jobs, one_client),
         Command::List => {
@@ -249,6 +267,22 @@ fn damaged(plan: &damage::DamagePlan) -> ExitCode {
         plan.medium
     );
     ExitCode::from(u8::from(violations > 0 || images == 0))
+}
+
+/// Injects faults and tells of it.
+fn injected(plan: &damage::faults::FaultPlan) -> ExitCode {
+    let outcome = match damage::faults::run(plan) {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            eprintln!("onode-crash: without any fault: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for (number, what, why) in outcome.violations.iter().take(20) {
+        println!("{}\n    {what}\n    {why}", damage::faults::line(plan, *number));
+    }
+    println!("{}", outcome.text());
+    ExitCode::from(u8::from(!outcome.violations.is_empty() || outcome.faults() == 0))
 }
 
 fn number_of_clients(text: &str) -> Result<usize, String> {

@@ -160,6 +160,7 @@ impl Bench {
                 let format = onode_flash::FormatOptions {
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
+                    parity_pages: shape.parity.and_then(|pages| u8::try_from(pages).ok()).unwrap_or(0),
                     policies: *policies,
                 };
                 media.chip = Some(chip.clone());

@@ -164,7 +164,7 @@ impl Core {
         if self.log.store().latch().why().is_some() {
             return Ok(());
         }
-        if self.checkpoints.is_clean() {
+        if self.checkpoints.is_clean() && !self.log.has_doubtful() {
             return self.checkpoints.close_memory(&mut self.index, &mut self.log);
         }
         self.checkpoint(true)?;

@@ -58,6 +58,7 @@ pub fn on_device(settings: &PolicySettings) -> Result<OnDevice> {
         pages_per_block: Some(settings.segment_pages),
         blocks_per_segment: Some(1),
         chips: Some(1),
+        parity: None,
     };
     let policies = Policies { placement: Some(placement), victim: Some(settings.victim), wear: Some(settings.wear) };
     let stream = Rewrite {
