@@ -1,6 +1,7 @@
 //! The test of the tests: every planted bug must be found.
 
 use onode_base::planted::{Bug, plant};
+use onode_crash::damage::faults::{self, FaultPlan};
 use onode_crash::damage::{self, DamagePlan};
 use onode_crash::object::{brim, clients};
 use onode_crash::task::spec::{RunName, Spec};
@@ -25,6 +26,9 @@ const RARE_MEETINGS: [(Bug, u64); 1] = [(Bug::ManyTierDiscardHandedOut, 59)];
 /// Images damaged with a bug before it is taken away to look at them without, and in all.
 const DAMAGED_AT_ONCE: u64 = 150;
 const DAMAGED_IMAGES: u64 = 15_000;
+
+/// Faults of pages injected with a bug before it is taken away to look at them without.
+const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads or damage alone: `planted_faults` of the services
 /// finds them.
@@ -81,6 +85,8 @@ fn look_for(bug: Bug, states: u64, one_client: bool) -> bool {
     let name = format!("{bug:?}");
     let found = if name.starts_with("Damaged") {
         find_by_damage(bug, medium_of(&name), states.min(DAMAGED_IMAGES))
+    } else if name.starts_with("Parity") || name.starts_with("Rebuilt") {
+        find_by_faults(bug, states)
     } else {
         find(bug, states, one_client).map(|(judged, spec, text)| (judged, spec.to_string(), text))
     };
@@ -118,6 +124,25 @@ fn child(bug: Bug, states: u64) -> std::io::Result<bool> {
     let text = String::from_utf8_lossy(&output.stdout);
     print!("{}", text.split_inclusive('\n').next().unwrap_or_default());
     Ok(output.status.success())
+}
+
+/// Injects faults of pages with the bug until a violation that is not there without it.
+fn find_by_faults(bug: Bug, faults: u64) -> Result<(u64, String, String), u64> {
+    let of = |first: u64, faults: u64| FaultPlan { seed: 1, first, faults, jobs: 1 };
+    for first in (0..faults).step_by(FAULTS_AT_ONCE as usize) {
+        plant(Some(bug));
+        let outcome = faults::run(&of(first, FAULTS_AT_ONCE));
+        plant(None);
+        // A bug that shows without any fault is found, too.
+        let found = outcome.map_or_else(|why| vec![(first, String::new(), why)], |outcome| outcome.violations);
+        for (number, _, why) in found {
+            let plan = of(number, 1);
+            if faults::run(&plan).is_ok_and(|outcome| outcome.violations.is_empty()) {
+                return Ok((number + 1, faults::line(&plan, number), why));
+            }
+        }
+    }
+    Err(faults)
 }
 
 /// Bugs that show on one image of many thousands: a seed, and an image shortly before one.

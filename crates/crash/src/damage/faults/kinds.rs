@@ -109,7 +109,7 @@ impl Fault {
         for row in pages.iter().filter_map(|page| made.row_of(*page)) {
             let hits = hits.entry(row).or_default();
             *hits += 1;
-            is_within_parity &= *hits <= made.layout.parity_pages && made.has_parity(row);
+            is_within_parity &= *hits <= made.layout.parity_pages;
         }
         Self { kind, target, pages, is_within_parity }
     }

@@ -1,10 +1,9 @@
 //! The volumes that faults are injected into, what they hold, and how reads of it are judged.
 
 use super::kinds::Fault;
-use super::medium::{FaultyNand, read_whole};
+use super::medium::FaultyNand;
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
-use onode_flash::format::{PageKind, PageTrailer};
 use onode_flash::layout::{Layout, Row, SegmentPage};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::sim::RecordedNand;
@@ -30,8 +29,6 @@ pub struct Made {
     /// The chip some time before.
     pub earlier: SimNand,
     objects: BTreeMap<ObjectId, Object>,
-    /// The rows that have parity.
-    rows: BTreeSet<Row>,
 }
 
 /// What reads of an object meet.
@@ -77,6 +74,10 @@ impl Made {
         let medium = RecordedNand::new(nand, false);
         let device = FlashDevice::format(medium.clone(), &format, &MountOptions::default());
         let device = device.map_err(|error| failed(&error))?;
+        // What a row gets after a close in the same session has no parity.
+        device.close().map_err(|error| failed(&error))?;
+        drop(device);
+        let device = FlashDevice::mount(medium.clone(), &MountOptions::default()).map_err(|error| failed(&error))?;
         let mut objects: BTreeMap<ObjectId, Object> = BTreeMap::new();
         let mut earlier = medium.image();
         for round in 0..240 {
@@ -106,31 +107,7 @@ impl Made {
         drop(device);
         let layout = Layout::new(shape, BLOCKS_PER_SEGMENT).map_err(|error| failed(&error))?;
         let layout = layout.with_records_in_spare().with_parity(parity_pages).map_err(|error| failed(&error))?;
-        let mut made =
-            Self { layout, now: medium.image(), earlier, objects, rows: BTreeSet::new(), what: what.clone() };
-        made.rows = made.rows_with_parity();
-        Ok(made)
-    }
-
-    /// The rows whose first page of parity is one.
-    fn rows_with_parity(&mut self) -> BTreeSet<Row> {
-        let layout = self.layout;
-        if !layout.has_parity() {
-            return BTreeSet::new();
-        }
-        let rows = (0..layout.segments).flat_map(|segment| layout.rows_of(segment));
-        rows.filter(|row| {
-            let (data, spare) = read_whole(&mut self.now, layout.address(layout.parity_page(*row, 0)));
-            let behind = if spare.is_empty() { &data[layout.payload_bytes as usize..] } else { &spare[..] };
-            const KIND: usize = core::mem::offset_of!(PageTrailer, kind);
-            behind.get(KIND).copied().and_then(PageKind::from_byte) == Some(PageKind::Parity)
-        })
-        .collect()
-    }
-
-    /// Whether the row has parity.
-    pub fn has_parity(&self, row: Row) -> bool {
-        self.rows.contains(&row)
+        Ok(Self { layout, now: medium.image(), earlier, objects, what: what.clone() })
     }
 
     /// The row of a page; nothing for one of no segment.
