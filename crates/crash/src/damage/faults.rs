@@ -13,9 +13,9 @@ mod kinds;
 mod medium;
 mod volume;
 
-use crate::damage::faults::kinds::{Fault, Kind};
+use crate::damage::faults::kinds::{Fault, FaultKind};
 use crate::damage::faults::medium::FaultyNand;
-use crate::damage::faults::volume::{Made, Verdict};
+use crate::damage::faults::volume::{FaultVerdict, HitVolume};
 use onode_base::Prng;
 use onode_base::sync::{Mutex, rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ pub struct FaultOutcome {
     /// Faults injected, by pages of parity.
     pub injected: [u64; 4],
     /// Of them, by kind.
-    pub of_kind: [u64; Kind::ALL.len()],
+    pub of_kind: [u64; FaultKind::ALL.len()],
     /// Of them, beyond what parity can find again.
     pub beyond: u64,
     /// Of those, told as errors.
@@ -83,7 +83,7 @@ impl FaultOutcome {
     #[must_use]
     pub fn text(&self) -> String {
         let of_kind: Vec<String> =
-            Kind::ALL.iter().zip(self.of_kind).map(|(kind, count)| format!("{} {count}", kind.name())).collect();
+            FaultKind::ALL.iter().zip(self.of_kind).map(|(kind, count)| format!("{} {count}", kind.name())).collect();
         let Self { injected: [none, one, two, three], beyond, told, repaired, moved, violations, .. } = self;
         format!(
             "kinds: {}\npages of parity: none {none}, one {one}, two {two}, three {three}\n{} faults, {} within \
@@ -130,7 +130,7 @@ pub fn run(plan: &FaultPlan) -> Result<FaultOutcome, String> {
 }
 
 fn of_one_volume(seed: u64, volume: u64, numbers: std::ops::Range<u64>) -> Result<FaultOutcome, String> {
-    let made = Made::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(volume), volume)?;
+    let made = HitVolume::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(volume), volume)?;
     let medium = FaultyNand::new(made.now.clone());
     let device = made.mount(&medium)?;
     let readers = made.readers(&medium, &device)?;
@@ -151,7 +151,7 @@ fn of_one_volume(seed: u64, volume: u64, numbers: std::ops::Range<u64>) -> Resul
         }));
         medium.heal();
         match judged.unwrap_or_else(|_| Err("panic".into())) {
-            Ok(Verdict { repaired, told, moved }) => {
+            Ok(FaultVerdict { repaired, told, moved }) => {
                 outcome.beyond += u64::from(!fault.is_within_parity);
                 outcome.told += u64::from(told && !fault.is_within_parity);
                 outcome.repaired += repaired;

@@ -17,7 +17,10 @@
 //! * Every page carries a checksum bound to its place and to the segment's sequence number, every
 //!   tree node one in its parent: torn, stale and misdirected pages are errors, never data.
 //!
-//! What it does not do yet: parity, encryption. Compression is a service above it.
+//! * On a volume made with parity every page belongs to a row with one to three pages of
+//!   Reed-Solomon parity in other erase blocks: so many lost ones are found again, and moved.
+//!
+//! Compression and encryption are services above it.
 //!
 //! | folder | what it holds |
 //! |---|---|

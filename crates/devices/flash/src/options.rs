@@ -10,8 +10,8 @@ use onode_base::ErrorKind;
 use onode_media::Geometry;
 use onode_object::{Error, Result};
 
-/// Pages of content in a row with parity, unless the medium is small: a 16th of the medium is parity
-/// then.
+/// Pages of content in a row with parity, unless the medium is small: a 16th of the medium is
+/// parity then.
 const ROW_PAGES: u64 = 15;
 
 /// What is fixed when a volume is made.

@@ -1,7 +1,7 @@
 //! What can become of a page, as chips and what stands before them do it.
 
 use super::medium::{FaultyNand, Page, read_whole};
-use super::volume::{Made, Readers};
+use super::volume::{HitVolume, Readers};
 use onode_base::Prng;
 use onode_flash::layout::Row;
 use onode_media::PageAddress;
@@ -11,7 +11,7 @@ use std::fmt;
 /// What happened to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Kind {
+pub enum FaultKind {
     /// One bit is another.
     Flip,
     /// More bits than any chip corrects.
@@ -30,7 +30,7 @@ pub enum Kind {
     MisdirectedWrite,
 }
 
-impl Kind {
+impl FaultKind {
     /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Flip,
@@ -62,9 +62,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// What it is.
-    pub kind: Kind,
-    /// The page that it was meant for.
-    pub target: PageAddress,
+    pub kind: FaultKind,
     /// The pages that read other than they were programmed.
     pub pages: Vec<PageAddress>,
     /// No row lost more pages than it has pages of parity.
@@ -80,8 +78,8 @@ impl fmt::Display for Fault {
 
 impl Fault {
     /// Injects a fault that is drawn.
-    pub fn draw(made: &Made, readers: &Readers, medium: &FaultyNand, prng: &mut Prng) -> Self {
-        let kind = Kind::ALL[prng.below(Kind::ALL.len() as u64) as usize];
+    pub fn draw(made: &HitVolume, readers: &Readers, medium: &FaultyNand, prng: &mut Prng) -> Self {
+        let kind = FaultKind::ALL[prng.below(FaultKind::ALL.len() as u64) as usize];
         let target = readers.draw(prng);
         let mut row: Vec<PageAddress> =
             made.row_of(target).map_or(Vec::new(), |row| made.pages_of(row)).into_iter().collect();
@@ -111,16 +109,16 @@ impl Fault {
             *hits += 1;
             is_within_parity &= *hits <= made.layout.parity_pages;
         }
-        Self { kind, target, pages, is_within_parity }
+        Self { kind, pages, is_within_parity }
     }
 }
 
 /// What `kind` makes of a page, and of another that it hits with it.
 fn spoil(
-    made: &Made,
+    made: &HitVolume,
     readers: &Readers,
     medium: &FaultyNand,
-    hit: (Kind, PageAddress),
+    hit: (FaultKind, PageAddress),
     prng: &mut Prng,
 ) -> Vec<(PageAddress, Page)> {
     let (kind, at) = hit;
@@ -133,18 +131,18 @@ fn spoil(
         *part ^= 1 << (bit % 8);
     };
     match kind {
-        Kind::Flip => flip(&mut page, prng),
-        Kind::Flips => (0..2 + prng.below(200)).for_each(|_| flip(&mut page, prng)),
-        Kind::Zeros => page = filled(0, &page),
-        Kind::LostWrite => page = filled(0xff, &page),
-        Kind::Swap => page = medium.programmed(readers.draw(prng)),
-        Kind::Older => page = read_whole(&mut made.earlier.clone(), at),
-        Kind::Neighbour => {
+        FaultKind::Flip => flip(&mut page, prng),
+        FaultKind::Flips => (0..2 + prng.below(200)).for_each(|_| flip(&mut page, prng)),
+        FaultKind::Zeros => page = filled(0, &page),
+        FaultKind::LostWrite => page = filled(0xff, &page),
+        FaultKind::Swap => page = medium.programmed(readers.draw(prng)),
+        FaultKind::Older => page = read_whole(&mut made.earlier.clone(), at),
+        FaultKind::Neighbour => {
             let per_block = u64::from(made.layout.geometry.pages_per_block);
             let other = if at.0 % per_block + 1 == per_block { at.0 - 1 } else { at.0 + 1 };
             page = medium.programmed(PageAddress(other));
         }
-        Kind::MisdirectedWrite => {
+        FaultKind::MisdirectedWrite => {
             let elsewhere = readers.draw(prng);
             let lost = filled(0xff, &page);
             return vec![(elsewhere, page), (at, lost)];

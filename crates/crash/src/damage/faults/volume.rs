@@ -19,7 +19,7 @@ const BLOCKS_PER_SEGMENT: u16 = 6;
 type Object = (Vec<u8>, Vec<u8>);
 
 /// A volume that was in use and closed.
-pub struct Made {
+pub struct HitVolume {
     /// In words.
     pub what: String,
     /// Its division.
@@ -47,7 +47,7 @@ impl Readers {
 
 /// What reads made of a fault.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Verdict {
+pub struct FaultVerdict {
     /// Reads that gave the right bytes.
     pub repaired: u64,
     /// One was an error.
@@ -56,7 +56,7 @@ pub struct Verdict {
     pub moved: bool,
 }
 
-impl Made {
+impl HitVolume {
     /// Volume `number`, with as many pages of parity as it is its turn for.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Made {
         let mut prng = Prng::new(seed);
         // Most with one, which is what people use.
         let parity_pages = [1, 2, 1, 3, 1, 2, 1, 0][number as usize % 8];
-        let spare_bytes = if number / 8 % 2 == 0 { 64 } else { 0 };
+        let spare_bytes = if (number / 8).is_multiple_of(2) { 64 } else { 0 };
         let shape = Geometry { page_bytes: 512, spare_bytes, pages_per_block: 4, blocks: 480, chips: 1 };
         let format = FormatOptions { blocks_per_segment: Some(BLOCKS_PER_SEGMENT), parity_pages, ..Default::default() };
         let what = format!("volume {number} with {parity_pages} pages of parity, {spare_bytes} spare bytes");
@@ -205,8 +205,8 @@ impl Made {
     ///
     /// # Errors
     /// A wrong byte, or an error where parity should have found everything again.
-    pub fn judge(&self, device: &FlashDevice, readers: &Readers, fault: &Fault) -> Result<Verdict, String> {
-        let mut verdict = Verdict::default();
+    pub fn judge(&self, device: &FlashDevice, readers: &Readers, fault: &Fault) -> Result<FaultVerdict, String> {
+        let mut verdict = FaultVerdict::default();
         let objects: BTreeSet<ObjectId> = fault
             .pages
             .iter()
@@ -231,7 +231,7 @@ impl Made {
     ///
     /// # Errors
     /// What is.
-    pub fn move_and_check(&self, medium: &FaultyNand, verdict: Verdict) -> Result<Verdict, String> {
+    pub fn move_and_check(&self, medium: &FaultyNand, verdict: FaultVerdict) -> Result<FaultVerdict, String> {
         let mut medium = medium.apart();
         let options = MountOptions { node_cache_bytes: 0, page_cache_bytes: 0, ..MountOptions::default() };
         let device = FlashDevice::mount(medium.clone(), &options).map_err(|error| format!("mount: {error}"))?;
@@ -257,6 +257,6 @@ impl Made {
         if rebuilt > 0 {
             return Err(format!("{rebuilt} damaged pages are still in use"));
         }
-        Ok(Verdict { moved: true, ..verdict })
+        Ok(FaultVerdict { moved: true, ..verdict })
     }
 }

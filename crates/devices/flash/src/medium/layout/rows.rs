@@ -18,6 +18,9 @@ use onode_object::{Error, Result};
 /// The most pages of parity in a row.
 pub const PARITY_PAGES_MAX: u32 = onode_codec::parity::PARITY_PAGES_MAX as u32;
 
+/// The most pages of content in a row: with more, parity is thin and finding a page again slow.
+const ROW_PAGES_MAX: u32 = 255;
+
 /// Bytes at the end of a page, or behind the records in its spare area, beside its trailer: the
 /// signature of a page of content, the parity of the trailers in one of parity.
 pub const AREA_BYTES: u32 = 16;
@@ -53,6 +56,13 @@ impl Layout {
             return invalid(format!(
                 "a segment of {blocks} erase blocks is too narrow for {parity_pages} of parity: it needs {} at least",
                 parity_pages + 2
+            ));
+        }
+        let row_pages = self.blocks_per_segment - parity_pages;
+        if row_pages > ROW_PAGES_MAX {
+            return invalid(format!(
+                "segments of {} erase blocks are too wide for parity: a row may have {ROW_PAGES_MAX} pages of content",
+                self.blocks_per_segment
             ));
         }
         let spare_bytes = self.geometry.spare_bytes;
@@ -199,6 +209,7 @@ mod tests {
         let with = |shape, blocks, parity| Layout::new(shape, blocks).unwrap().with_parity(parity);
         assert!(with(shape, 8, 4).is_err());
         assert!(with(shape, 2, 1).is_err());
+        assert!(with(Geometry { blocks: 1 << 13, ..shape }, 300, 1).is_err());
         assert!(with(shape, 3, 1).is_ok());
         assert!(with(Geometry { spare_bytes: 16, ..shape }, 8, 1).is_err());
         assert!(with(Geometry { spare_bytes: 32, ..shape }, 8, 1).is_ok());

@@ -1,8 +1,8 @@
 //! Reading for a check: verified pages and runs of bytes straight from the medium, with a small
 //! cache.
 //!
-//! It shares the format with the mounting path, and how a page is found again from the parity of its
-//! row, and nothing else: no store, no log, no latch.
+//! It shares the format with the mounting path, and how a page is found again from the parity of
+//! its row, and nothing else: no store, no log, no latch.
 
 use super::superblocks::Located;
 use crate::log::waiting::WaitingPages;
