@@ -262,7 +262,8 @@ impl Cleaner {
         // What is being filled comes when it is full.
         let is_full = |segment: &u32| volume.log.table().get(*segment).state != SegmentState::Open;
         let segment = pages.iter().map(|at| at.segment).find(is_full);
-        let Some(segment) = segment.filter(|_| volume.room().has_room(2)) else { return Ok(false) };
+        let may_write = volume.log.store().latch().why().is_none() && volume.room().has_room(2);
+        let Some(segment) = segment.filter(|_| may_write) else { return Ok(false) };
         volume.prepare_writing()?;
         if !is_planted(Bug::RebuiltNotMoved) {
             self.clean_segment(volume, segment)?;

@@ -113,11 +113,15 @@ impl ObjectDevice for FlashDevice {
             let (filled, all) = ((used.capacity - used.free_bytes).div_ceil(1024), used.capacity / 1024);
             format!(", index in {filled} of {all} KiB of memory")
         });
+        let parity = match layout.parity_pages {
+            0 => String::new(),
+            pages => format!(", {pages} of {} pages parity", layout.blocks_per_segment),
+        };
         DeviceInfo {
             kind: if core.checkpoints().has_feature(FEATURE_MEMORY) { "flash+scm" } else { "flash" },
             uuid: *core.checkpoints().uuid(),
             summary: format!(
-                "{} blocks of {} pages of {} bytes, {} segments of {} KiB{memory}",
+                "{} blocks of {} pages of {} bytes, {} segments of {} KiB{parity}{memory}",
                 shape.blocks,
                 shape.pages_per_block,
                 shape.page_bytes,
@@ -200,12 +204,14 @@ impl ObjectDevice for FlashDevice {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        {
+        let has_moved = {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
-            report.done += u32::from(cleaner.move_doubtful(&mut volume)?);
-        }
+            cleaner.move_doubtful(&mut volume)?
+        };
+        report.done += u32::from(has_moved);
+        report.more = has_moved && self.core.lock().log().has_doubtful();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
@@ -231,8 +237,7 @@ impl ObjectDevice for FlashDevice {
             }
         }
         let core = self.core.lock();
-        let to_move = core.log().has_doubtful() && core.room().has_room(2);
-        report.more = core.room().wants_cleaning() || core.index().has_deferred() || to_move;
+        report.more |= core.room().wants_cleaning() || core.index().has_deferred();
         Ok(report)
     }
 

@@ -11,8 +11,13 @@ use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice,
 
 /// A small volume with every kind of page.
 pub fn volume(shape: Geometry) -> Shared {
+    volume_of(shape, &FormatOptions::default())
+}
+
+/// The same, made in this way.
+pub fn volume_of(shape: Geometry, format: &FormatOptions) -> Shared {
     let nand = Shared::new(shape);
-    let device = FlashDevice::format(nand.clone(), &FormatOptions::default(), &MountOptions::default()).unwrap();
+    let device = FlashDevice::format(nand.clone(), format, &MountOptions::default()).unwrap();
     for round in 0..40u64 {
         let object = device.reserve_ids(1).unwrap();
         let mut transaction = Transaction::new();
@@ -63,7 +68,10 @@ fn reseal(medium: &mut Patched, shape: Geometry, at: PageAddress) {
     let payload = payload_bytes(shape);
     let trailer = if shape.spare_bytes >= 16 { spare.clone() } else { data[payload..].to_vec() };
     let sum = crc32c_append(seed, &at.0.to_le_bytes());
-    let sum = crc32c_append(crc32c_append(sum, &trailer[4..16]), &data[..payload]).to_le_bytes();
+    let sum = crc32c_append(crc32c_append(sum, &trailer[4..16]), &data[..payload]);
+    // What of the payload lies behind the trailer in the spare area.
+    let more = trailer.get(16..16 + usize::from(trailer[14])).unwrap_or_default();
+    let sum = crc32c_append(sum, more).to_le_bytes();
     if shape.spare_bytes >= 16 {
         spare[..4].copy_from_slice(&sum);
     } else {

@@ -120,7 +120,8 @@ impl Shape {
         };
         let geometry = Geometry {
             page_bytes,
-            spare_bytes: self.spare.unwrap_or(32),
+            // Parity takes as much beside the trailer, and records of the journal some.
+            spare_bytes: self.spare.unwrap_or(if self.parity.unwrap_or(0) > 0 { 64 } else { 32 }),
             pages_per_block,
             blocks: blocks.max(8),
             chips: self.chips.unwrap_or(1),

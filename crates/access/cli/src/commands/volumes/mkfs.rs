@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Data bytes of a flash page. Default: 4K.
     #[arg(long, value_name = "SIZE")]
     page: Option<String>,
-    /// Spare bytes of a flash page. Default: 32.
+    /// Spare bytes of a flash page. Default: 32, with parity 64.
     #[arg(long, value_name = "BYTES")]
     spare: Option<String>,
     /// Pages of an erase block. Default: 64.
