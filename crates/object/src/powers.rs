@@ -278,6 +278,16 @@ pub trait Scrub {
     /// Only if the scrub itself cannot go on.
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport>;
 
+    /// Verifies a part of one object, about `limit` bytes of it: from its start if `from` is 0, or
+    /// from where the part before ended. So others can use the device while a large object is
+    /// verified. `None` if the device verifies all that a plain read returns, which is as good.
+    ///
+    /// # Errors
+    /// `NotFound`; else only if the scrub itself cannot go on.
+    fn scrub_part(&self, _object: ObjectId, _from: u64, _limit: u64) -> Result<Option<ScrubPart>> {
+        Ok(None)
+    }
+
     /// Verifies what the medium keeps to find damaged content again: up to `limit` groups of pages
     /// from group `from` on. What has to be moved or written again is left to
     /// [`maintain`](crate::ObjectDevice::maintain). A device without such groups has none to
@@ -288,6 +298,15 @@ pub trait Scrub {
     fn scrub_groups(&self, _from: u64, _limit: u32) -> Result<GroupScrub> {
         Ok(GroupScrub::default())
     }
+}
+
+/// What the scrub of a part of an object found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrubPart {
+    /// Of this part; the object counts with its last one.
+    pub found: ScrubReport,
+    /// Where the next part begins; `None` at the end of the object.
+    pub next: Option<u64>,
 }
 
 /// What one step over groups of pages found.

@@ -10,7 +10,7 @@ use crate::life::Life;
 use crate::plan::Plan;
 use crate::ranges::Ranges;
 use crate::turn::Turn;
-use onode_object::powers::{Content, Erase, GroupScrub, MapObjects, Placed, Scrub, ScrubReport};
+use onode_object::powers::{Content, Erase, GroupScrub, MapObjects, Placed, Scrub, ScrubPart, ScrubReport};
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
 impl<D: ObjectDevice + ?Sized> Compressed<D> {
@@ -144,6 +144,16 @@ impl<D: ObjectDevice + ?Sized> Scrub for Compressed<D> {
         let mut report = scrub.scrub(from, limit)?;
         report.damaged = report.damaged.into_iter().map(|error| self.as_seen(error)).collect();
         Ok(report)
+    }
+
+    fn scrub_part(&self, object: ObjectId, from: u64, limit: u64) -> Result<Option<ScrubPart>> {
+        let Some(scrub) = self.inner().scrub() else { return Ok(None) };
+        let part = scrub.scrub_part(object, from, limit)?;
+        Ok(part.map(|mut part| {
+            let damaged = part.found.damaged.into_iter();
+            part.found.damaged = damaged.map(|error| self.as_seen(error)).collect();
+            part
+        }))
     }
 
     fn scrub_groups(&self, from: u64, limit: u32) -> Result<GroupScrub> {

@@ -4,7 +4,7 @@
 use crate::encrypted::Encrypted;
 use crate::encrypted::read::as_seen;
 use crate::turn::Turn;
-use onode_object::powers::{Erase, GroupScrub, Scrub, ScrubReport};
+use onode_object::powers::{Erase, GroupScrub, Scrub, ScrubPart, ScrubReport};
 use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
 
 impl<D: ObjectDevice + ?Sized> Scrub for Encrypted<D> {
@@ -14,6 +14,16 @@ impl<D: ObjectDevice + ?Sized> Scrub for Encrypted<D> {
         let mut report = scrub.scrub(from, limit)?;
         report.damaged = report.damaged.into_iter().map(|error| self.as_damaged(error)).collect();
         Ok(report)
+    }
+
+    fn scrub_part(&self, object: ObjectId, from: u64, limit: u64) -> Result<Option<ScrubPart>> {
+        let Some(scrub) = self.inner().scrub() else { return Ok(None) };
+        let part = scrub.scrub_part(object, from, limit)?;
+        Ok(part.map(|mut part| {
+            let damaged = part.found.damaged.into_iter();
+            part.found.damaged = damaged.map(|error| self.as_damaged(error)).collect();
+            part
+        }))
     }
 
     fn scrub_groups(&self, from: u64, limit: u32) -> Result<GroupScrub> {

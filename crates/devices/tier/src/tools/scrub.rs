@@ -8,7 +8,8 @@ use crate::disks::read_plan::PlannedRun;
 use crate::fast::Piece;
 use crate::medium::layout::BLOCK;
 use alloc::vec;
-use onode_object::powers::{Scrub, ScrubReport};
+use core::ops::Range;
+use onode_object::powers::{Scrub, ScrubPart, ScrubReport};
 use onode_object::{Error, ErrorKind, ObjectId, Result};
 
 /// What is verified at a time.
@@ -25,25 +26,49 @@ impl Scrub for TierDevice {
             let Some(object) = core.index_mut().next_object(start)? else {
                 return Ok(report);
             };
-            let repaired = core.buffers().figures().repaired_blocks;
-            scrub_object(core, object, &mut report);
-            // What is wrong with an extent was told of its content.
-            _ = scrub_copies(core, object);
-            report.repaired += (core.buffers().figures().repaired_blocks - repaired) * BLOCK;
+            scrub_bytes(core, object, 0..u64::MAX, &mut report);
             report.objects += 1;
             next = object.0.checked_add(1);
         }
         report.next = next.map(ObjectId);
         Ok(report)
     }
+
+    fn scrub_part(&self, object: ObjectId, from: u64, limit: u64) -> Result<Option<ScrubPart>> {
+        let mut core = self.volume.core.lock();
+        let mut part = ScrubPart::default();
+        let end = from.saturating_add(limit.max(1)).checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX);
+        part.next = scrub_bytes(&mut core, object, from..end, &mut part.found);
+        part.found.objects = u64::from(part.next.is_none());
+        Ok(Some(part))
+    }
 }
 
-/// Reads the copies of an object; one that is damaged is given up.
-fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
-    let last = core.index_mut().known(object)?.size.div_ceil(BLOCK);
-    let mut from = 0;
+/// Verifies a range of an object on both disks; returns where to go on if the object has content
+/// behind the range.
+fn scrub_bytes(core: &mut Core, object: ObjectId, range: Range<u64>, report: &mut ScrubReport) -> Option<u64> {
+    let repaired = core.buffers().figures().repaired_blocks;
+    let next = scrub_content(core, object, range.clone(), report);
+    // What is wrong with an extent was told of its content.
+    _ = scrub_copies(core, object, range.start / BLOCK..next.map_or(u64::MAX, |next| next / BLOCK));
+    report.repaired += (core.buffers().figures().repaired_blocks - repaired) * BLOCK;
+    next
+}
+
+/// Reads the copies of the extents that begin in a range of blocks; one that is damaged is given
+/// up.
+fn scrub_copies(core: &mut Core, object: ObjectId, blocks: Range<u64>) -> Result<()> {
+    let last = core.index_mut().known(object)?.size.div_ceil(BLOCK).min(blocks.end);
+    let mut from = blocks.start;
     while let Some((index, extent)) = core.index_mut().next_extent(object, from, last)? {
         from = index + extent.blocks();
+        // One that begins before belongs to the part before.
+        if index < blocks.start {
+            continue;
+        }
+        if index >= last {
+            break;
+        }
         let (block, born, blocks) = (extent.block, extent.born, extent.blocks() as u32);
         let piece = Piece { block, born, blocks, object: object.0, index, class: 0 };
         let mut slot = core.disks().fast.lock();
@@ -54,22 +79,31 @@ fn scrub_copies(core: &mut Core, object: ObjectId) -> Result<()> {
     Ok(())
 }
 
-fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
+fn scrub_content(core: &mut Core, object: ObjectId, range: Range<u64>, report: &mut ScrubReport) -> Option<u64> {
     let size = match core.index_mut().known(object) {
         Ok(onode) => onode.size,
-        Err(error) => return report.damaged.push(error),
+        Err(error) => {
+            report.damaged.push(error);
+            return None;
+        }
     };
     let mut buffer = vec![0; STEP_BYTES];
-    let mut offset = 0;
+    let mut offset = range.start;
     while offset < size {
         let (index, _, pending) = core.parts();
         let ranges = match data_ranges(index, pending, object, offset, 1) {
             Ok(ranges) => ranges,
-            Err(error) => return report.damaged.push(error),
+            Err(error) => {
+                report.damaged.push(error);
+                return None;
+            }
         };
-        let Some((start, length)) = ranges.first().copied() else { return };
-        let step = length.min(STEP_BYTES as u64);
-        let Some(part) = buffer.get_mut(..step as usize) else { return };
+        let (start, length) = ranges.first().copied()?;
+        if start >= range.end {
+            return Some(start);
+        }
+        let step = length.min(STEP_BYTES as u64).min(range.end - start);
+        let part = buffer.get_mut(..step as usize)?;
         match core.reader().read(object, start, part, Source::Big) {
             Ok(_) => {
                 report.bytes += step;
@@ -83,7 +117,9 @@ fn scrub_object(core: &mut Core, object: ObjectId, report: &mut ScrubReport) {
             }
         }
         if report.damaged.len() > 10_000 {
-            return report.damaged.push(Error::of(ErrorKind::Corrupt, object, "and more"));
+            report.damaged.push(Error::of(ErrorKind::Corrupt, object, "and more"));
+            return None;
         }
     }
+    None
 }
