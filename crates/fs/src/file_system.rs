@@ -15,6 +15,7 @@ use crate::options::{Options, WriteMode};
 use crate::state::{Node, State};
 use crate::types::{Attributes, FileType, InodeNumber, StatFs, Statistics};
 use crate::volume::VolumeInfo;
+use crate::volume::scrub::state::ScrubState;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_base::{Clock, ErrorKind, Timestamp};
@@ -39,6 +40,7 @@ pub struct FileSystem {
     pub(crate) inodes: Inodes,
     pub(crate) hash: NameHash,
     pub(crate) transaction_bytes: usize,
+    pub(crate) scrub: Mutex<ScrubState, rank::FileSystemScrub>,
     pub(crate) state: Mutex<State, rank::FileSystemState>,
     /// The device takes no changes any more, as far as was heard.
     device_read_only: AtomicBool,
@@ -82,11 +84,12 @@ impl FileSystem {
             }
         }
         let state = Mutex::new(State::new(&options));
+        let scrub = Mutex::new(ScrubState::default());
         let inodes = volume.inodes();
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
         let device_read_only = AtomicBool::new(false);
         let file_system =
-            Self { device, clock, options, volume, inodes, hash, transaction_bytes, state, device_read_only };
+            Self { device, clock, options, volume, inodes, hash, transaction_bytes, scrub, state, device_read_only };
         file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
         // Files without names may be in use by others.
         let is_alone = file_system.device.share().is_none_or(|share| !share.has_others());
@@ -102,6 +105,7 @@ impl FileSystem {
     /// The device's errors.
     pub fn unmount(&self) -> Result<()> {
         if !self.options.read_only {
+            self.keep_scrub();
             self.sync()?;
         }
         self.device.close()?;

@@ -11,7 +11,7 @@
 //! | `inodes` | inodes, attributes, access control lists, extended attributes |
 //! | `content` | bytes of files: write-clustering cache, write-back, sizes, files as memory |
 //! | `state` | what is held in memory: nodes, handles, what the kernel knows |
-//! | `volume` | settings of a volume, check and repair, orphans, hints, placement, several processes |
+//! | `volume` | settings of a volume, check and repair, orphans, hints, placement, scrubs, several processes |
 //!
 //! What is promised after a crash: `docs/semantics.md`. What is stored: `docs/format/fs.md`.
 #![forbid(unsafe_code)]
@@ -43,4 +43,4 @@ pub use types::{
 pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
 pub use volume::rewrite::REWRITE;
-pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement};
+pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

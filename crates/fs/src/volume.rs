@@ -7,6 +7,7 @@ pub mod hints;
 pub mod orphan;
 pub mod placement;
 pub mod rewrite;
+pub mod scrub;
 pub mod share;
 
 use crate::error::{Error, Result};

@@ -16,6 +16,8 @@ mod model;
 mod paths;
 #[path = "promises.rs"]
 mod promises;
+#[path = "scrub.rs"]
+mod scrub;
 #[path = "threads.rs"]
 mod threads;
 

@@ -57,6 +57,8 @@ ranks! {
     MountDisarmed = "mount-disarmed",
     /// Files of which the kernel keeps content.
     MountFilled = "mount-filled",
+    /// How far a scrub of a volume has come.
+    FileSystemScrub = "fs-scrub",
     /// All that a file system knows.
     FileSystemState = "fs-state",
     /// Who changes objects of a shard.

@@ -9,6 +9,7 @@ use crate::volume::explain::WHY;
 use crate::volume::hints::Hint;
 use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
+use crate::volume::scrub::SCRUB;
 use onode_base::ErrorKind;
 
 impl FileSystem {
@@ -22,6 +23,9 @@ impl FileSystem {
         }
         if placement::is_ours(name) {
             return Some(self.placement_xattr(number, name));
+        }
+        if name == SCRUB.as_bytes() {
+            return Some(self.scrub_xattr(number));
         }
         attachment::is_ours(name).then(|| self.attachment_xattr(number))
     }
@@ -45,6 +49,9 @@ impl FileSystem {
         }
         if name == REWRITE.as_bytes() {
             return Some(self.set_rewrite_xattr(number, value));
+        }
+        if name == SCRUB.as_bytes() {
+            return Some(self.set_scrub_xattr(caller, number, value));
         }
         attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
     }
