@@ -22,7 +22,7 @@ use shell::{completions, lab, man};
 use state::{health, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, key, mkfs, repair, spaces};
+use volumes::{check, dump, info, key, mkfs, repair, scrub, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -101,6 +101,8 @@ enum Verb {
     Check(check::Arguments),
     /// Verify an image and repair what can be repaired (exit codes as fsck).
     Repair(repair::Arguments),
+    /// Verify everything in a volume, mounted or not, repair what can be, and name damaged files.
+    Scrub(scrub::Arguments),
     /// Map files and directories of a volume on two disks to a section of the fast one, or past it.
     Place(place::Arguments),
     /// Copy content to the fast disk now.
@@ -173,6 +175,7 @@ impl Command {
             Verb::GetHints(arguments) => get_hints::run(arguments, output),
             Verb::Check(arguments) => check::run(arguments, output),
             Verb::Repair(arguments) => repair::run(arguments, output),
+            Verb::Scrub(arguments) => scrub::run(arguments, output),
             Verb::Place(arguments) => place::run(arguments, output),
             Verb::Promote(arguments) => promote::promote(arguments, output),
             Verb::Demote(arguments) => promote::demote(arguments, output),

@@ -12,6 +12,7 @@ mod mountpoint;
 mod opening;
 mod options;
 mod request;
+mod scrubber;
 mod serving;
 mod session;
 mod transport;

@@ -74,6 +74,8 @@ pub struct Options {
     pub compression: Compression,
     /// How the device spreads wear from now on; `None` keeps what the volume was made with.
     pub wear: Option<WearPolicy>,
+    /// How long a scrub in the background takes over all that is stored; `None` for no scrubs.
+    pub scrub: Option<Duration>,
     /// Memory that was chosen; what was not suits the computer.
     pub memory: Memory,
 }
@@ -103,6 +105,8 @@ const MOST_SEGMENTS: u32 = 1 << 20;
 /// what FUSE offers at the start, and at most.
 const READ_AHEAD: u64 = 1 << 20;
 const READ_AHEAD_MOST: u64 = 1 << 30;
+/// The longest period of scrubs in seconds.
+const LONGEST_SCRUB: u64 = 3650 * 86_400;
 
 impl Options {
     /// What holds when nothing is said. Root's mounts are for everybody, as those of other file
@@ -126,6 +130,7 @@ impl Options {
             io_uring: IoUring::default(),
             compression: Compression::Never,
             wear: None,
+            scrub: None,
             memory: Memory::default(),
         }
     }
@@ -209,7 +214,7 @@ impl Options {
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
-                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, read-ahead=SIZE, wear=POLICY, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         }
         let bytes = |value: &str, least: u64| match parse_size(value) {
@@ -254,6 +259,10 @@ impl Options {
                 Some(compression) => self.compression = compression,
                 None => return refused(format!("`{option}`: content is compressed as none, fast, small or auto")),
             },
+            Some(("scrub", value)) => match period_of(value) {
+                Ok(period) => self.scrub = period,
+                Err(why) => return refused(format!("`{option}`: {why}")),
+            },
             Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
             Some(("comment" | "user_id" | "group_id" | "rootmode" | "max_read" | "blksize" | "subtype", _)) => {}
@@ -261,6 +270,28 @@ impl Options {
             _ => return refused(format!("`{option}` is not an option")),
         }
         Ok(())
+    }
+}
+
+/// The period of scrubs in words: a number and a unit, or `off`.
+fn period_of(text: &str) -> std::result::Result<Option<Duration>, String> {
+    let wrong = "a scrub takes a number and a unit: s, m, h, d or w, for example 30d or 12h; or off";
+    if text == "off" {
+        return Ok(None);
+    }
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(wrong.to_owned()),
+    };
+    let period = digits.parse::<u64>().map_err(|_| wrong.to_owned())?.saturating_mul(seconds);
+    match period {
+        1..=LONGEST_SCRUB => Ok(Some(Duration::from_secs(period))),
+        _ => Err("a scrub takes between 1s and 3650d".to_owned()),
     }
 }
 
@@ -286,7 +317,7 @@ mod tests {
         assert_eq!((options.atime, options.threads), (Atime::Never, Some(4)));
         assert_eq!((options.flush, options.spin, options.io_uring), (false, Duration::from_micros(7), IoUring::Off));
         let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
-             checkpoint=1M,clean-ahead=20,read-ahead=0";
+             checkpoint=1M,clean-ahead=20,read-ahead=0,scrub=off,scrub=30d";
         options.apply(text).expect("valid");
         let device = Settings {
             node_cache_bytes: Some(2 << 30),
@@ -302,7 +333,13 @@ mod tests {
             device,
         };
         assert_eq!((options.memory, options.read_ahead), (memory, 0));
+        assert_eq!(options.scrub, Some(Duration::from_secs(30 * 86_400)));
+        for (text, seconds) in [("1s", 1), ("15m", 900), ("12h", 43_200), ("2w", 1_209_600), ("3650d", 315_360_000)] {
+            assert_eq!(period_of(text), Ok(Some(Duration::from_secs(seconds))), "{text}");
+        }
+        options.apply("scrub=off").expect("valid");
         let usual = Options::new();
+        assert_eq!((options.scrub, usual.scrub), (None, None));
         assert!(
             usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.device_threads())
         );
@@ -328,6 +365,16 @@ mod tests {
             "page-cache=2T",
             "inode-cache=0",
             "write-back=1d",
+            "scrub=30",
+            "scrub=d",
+            "scrub=0d",
+            "scrub=-1d",
+            "scrub=1 d",
+            "scrub=1y",
+            "scrub=3651d",
+            "scrub=99999999999999999999d",
+            "scrub=on",
+            "scrub=",
         ] {
             let error = Options::new().apply(list).expect_err(list);
             assert!(error.why.contains(list.strip_prefix("wear=").unwrap_or(list)), "{error}");

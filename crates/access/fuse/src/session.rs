@@ -8,6 +8,7 @@ use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::{Atime, IoUring, Options};
 use crate::request::faces::Faces;
+use crate::scrubber::Scrubber;
 use crate::serving::{Adaptor, Views};
 use crate::transport::Transport;
 use crate::transport::classic::Classic;
@@ -33,6 +34,7 @@ pub struct Mount {
     directory: PathBuf,
     volume: Arc<Volume>,
     keeper: Keeper,
+    scrubber: Option<Scrubber>,
     server: JoinHandle<io::Result<()>>,
     /// The server has ended but for its last steps: what is at the directory is not ours any more.
     has_ended: Arc<AtomicBool>,
@@ -72,6 +74,9 @@ impl Mount {
         let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
         late.come(&session, &directory);
         let keeper = Keeper::start(Arc::clone(volume.files()))?;
+        let can_scrub = !options.read_only && volume.device().scrub().is_some();
+        let period = options.scrub.filter(|_| can_scrub);
+        let scrubber = period.map(|period| Scrubber::start(Arc::clone(volume.files()), period)).transpose()?;
         let has_ended = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&has_ended);
         let server = serve(session, rings, &directory, move || {
@@ -83,7 +88,7 @@ impl Mount {
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
         }
-        Ok(Self { directory, volume, keeper, server, has_ended, transport })
+        Ok(Self { directory, volume, keeper, scrubber, server, has_ended, transport })
     }
 
     /// How requests come.
@@ -103,7 +108,7 @@ impl Mount {
     /// # Errors
     /// What could not be saved; `Bug` if the server broke down.
     pub fn finish(self) -> Result<Ending> {
-        let Self { directory, volume, keeper, server, has_ended, transport: _ } = self;
+        let Self { directory, volume, keeper, scrubber, server, has_ended, transport: _ } = self;
         let mut ending = Ending::Clean;
         let mut saved = Ok(());
         if !has_ended.load(Ordering::SeqCst) && !server.is_finished() {
@@ -125,6 +130,7 @@ impl Mount {
             std::thread::sleep(POLL);
             waited += POLL;
         }
+        drop(scrubber);
         drop(keeper);
         if server.is_finished() {
             ending = Ending::Clean;

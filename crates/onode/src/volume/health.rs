@@ -12,6 +12,9 @@ impl Volume {
         if statistics.write_back_errors > 0 {
             health.conditions.push(write_back_failed(statistics.write_back_errors, statistics.dirty_bytes));
         }
+        if let Some((files, more)) = self.files().scrub_damage() {
+            health.conditions.push(scrub_damaged(&files, more));
+        }
         let has = |health: &Health, code: &str| health.conditions.iter().any(|condition| condition.code == code);
         // Of a volume that was opened to be read only, it says nothing.
         let read_only = if self.files().options().read_only { None } else { self.device().info().read_only };
@@ -42,5 +45,35 @@ fn write_back_failed(times: u64, dirty_bytes: u64) -> Condition {
             Condition::new("write-back-failed", Severity::Degraded, text)
                 .remedy("make room in the volume, or see what else its other conditions say")
         }
+    }
+}
+
+/// How many files a sentence names.
+const FILES_TOLD: usize = 5;
+
+fn scrub_damaged(files: &[String], more: u64) -> Condition {
+    let told = files.iter().take(FILES_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = more + files.len().saturating_sub(FILES_TOLD) as u64;
+    let more = if more == 0 { String::new() } else { format!(" and {more} ranges more") };
+    let text = match told.is_empty() {
+        true => "a scrub found the index damaged: not everything can be reached".to_owned(),
+        false => format!("a scrub found what cannot be read any more: {told}{more}"),
+    };
+    let remedy = "restore it from a backup, then scrub again: the next scrub that finds nothing ends this condition";
+    Condition::new("scrub-damaged", Severity::Failed, text).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_told_in_one_sentence() {
+        let files: Vec<String> = (0..7).map(|number| format!("/f{number} bytes 0 to 9")).collect();
+        let condition = scrub_damaged(&files, 3);
+        assert_eq!((condition.code.as_ref(), condition.severity), ("scrub-damaged", Severity::Failed));
+        assert!(condition.text.ends_with("/f4 bytes 0 to 9 and 5 ranges more"), "{}", condition.text);
+        assert!(scrub_damaged(&files[..1], 0).text.ends_with("any more: /f0 bytes 0 to 9"));
+        assert!(scrub_damaged(&[], 0).text.contains("index"));
     }
 }

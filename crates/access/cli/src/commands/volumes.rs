@@ -6,4 +6,5 @@ pub mod info;
 pub mod key;
 pub mod mkfs;
 pub mod repair;
+pub mod scrub;
 pub mod spaces;

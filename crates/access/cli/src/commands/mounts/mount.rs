@@ -46,6 +46,7 @@ use std::process::{Command, Stdio};
     spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
     compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
+    scrub=PERIOD                     verify everything in the background, so that it takes 30d, 12h, ...; default off\n  \
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
     key-file=FILE, passphrase-file=FILE, keyring=NAME\n  \
     \x20                                the key of an encrypted volume, as the flags of these names\n  \

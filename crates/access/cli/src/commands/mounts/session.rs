@@ -76,6 +76,11 @@ impl Session {
         let watched = Arc::new(Watched::new(Arc::clone(&volume), &left));
         let mut notes = volume.notes().to_vec();
         notes.extend(left.iter().map(|left| left.text.clone()));
+        if options.scrub.is_some() && (options.read_only || volume.device().scrub().is_none()) {
+            let why =
+                if options.read_only { "it is mounted read-only" } else { "its device keeps no checksums of content" };
+            notes.push(format!("nothing is scrubbed in the background: {why}"));
+        }
         let viewed = Arc::clone(&watched);
         let shown = options.clone();
         let views = Box::new(move |name: &str, requests: &Requests| views::view(&viewed, &shown, requests, name));
