@@ -304,11 +304,13 @@ fn the_background_takes_its_period_and_names_what_it_finds() {
     // The estimate of what there is to verify is never right.
     assert!(seconds > period / 4 && seconds <= period + 100, "{seconds} seconds");
     let (told, more) = fs.scrub_damage().unwrap();
-    assert_eq!((told, more), (vec![format!("inode {} bytes 4096 to 8192", made.files[0].0)], 0));
-    fs.name_damage();
+    assert_eq!((told.clone(), more), (vec![format!("inode {} bytes 4096 to 8192", made.files[0].0)], 0));
+    fs.name_damage(&|| false);
+    assert_eq!(fs.scrub_damage().unwrap().0, told, "it was not to be looked for");
+    fs.name_damage(&|| true);
     assert_eq!(fs.scrub_damage().unwrap().0, ["/small bytes 4096 to 8192"]);
     made.device.damaged.store(0, Ordering::Relaxed);
-    let first = fs.scrub_status().unwrap().last.unwrap();
+    let first = fs.last_scrub().unwrap();
     while fs.scrub_status().unwrap().last.as_ref() == Some(&first) {
         made.clock.advance(SECOND);
         seconds += 1;
@@ -333,4 +335,26 @@ fn a_program_goes_before_the_background() {
     fs.scrub_in_background(10).unwrap();
     fs.scrub_in_background(10).unwrap();
     assert_ne!(fs.scrub_status().unwrap().pass.map(|pass| pass.done), before.pass.map(|pass| pass.done));
+}
+
+/// A scrub is no reason to fail, nor may it take what was promised to others.
+#[test]
+fn a_full_volume_is_scrubbed_and_its_space_stays_what_it_was() {
+    let (made, fs) = made();
+    let mut at = 0;
+    while let Ok(written) = fs.write(&root(), made.files[1], at, &vec![6; 1 << 16]) {
+        at += written as u64;
+    }
+    let range = made.damage(0);
+    fs.begin_scrub(ME, false).unwrap();
+    fs.step_scrub(ME, 1000).unwrap();
+    fs.stop_scrub(ME).unwrap();
+    fs.begin_scrub(ME, true).unwrap();
+    assert_eq!(finish(&fs, ME, 1 << 20).last.unwrap().found.damaged, [range]);
+    made.device.damaged.store(0, Ordering::Relaxed);
+    fs.sync().unwrap();
+    let mut last = vec![0; 1 << 16];
+    assert_eq!(fs.read(made.files[1], at - (1 << 16), &mut last).unwrap(), 1 << 16, "of {at} bytes");
+    assert!(last == vec![6; 1 << 16], "what was accepted is not there");
+    fs.unmount().unwrap();
 }

@@ -16,8 +16,9 @@ mod syslog;
 use crate::figures::Figures;
 use hook::Hook;
 use metrics::{Metrics, State};
-use onode::{Condition, Error, Health, Result, Severity, Volume};
+use onode::{Condition, Error, Health, Result, Severity, Volume, human_size};
 use onode_console::Output;
+use onode_fs::scrub::record::FinishedScrub;
 use record::Left;
 use settings::Telling;
 use std::collections::BTreeMap;
@@ -84,6 +85,8 @@ struct Watcher {
     /// Why metrics could not be written the last time.
     metrics_error: Option<String>,
     told: BTreeMap<String, Severity>,
+    /// The last scrub that was told of.
+    scrubbed: Option<FinishedScrub>,
     /// Standard error, for mounts in the foreground.
     aloud: Option<Output>,
 }
@@ -102,6 +105,7 @@ impl Watch {
             metrics: telling.metrics.clone().map(|path| Metrics::new(path, mount)),
             metrics_error: None,
             told: BTreeMap::new(),
+            scrubbed: watched.volume().files().last_scrub(),
             aloud: None,
             watched,
         };
@@ -204,7 +208,20 @@ impl Watcher {
             is_new = true;
         }
         self.told = now;
+        self.tell_scrub();
         is_new
+    }
+
+    /// Tells in the log that a scrub has come to its end; what it found is a condition.
+    fn tell_scrub(&mut self) {
+        let last = self.watched.volume().files().last_scrub();
+        if let Some(FinishedScrub { found, .. }) = last.as_ref().filter(|_| last != self.scrubbed) {
+            let (objects, bytes) = (found.objects, human_size(found.bytes));
+            let damaged = found.damaged.len() as u64 + found.more_damaged;
+            let spec = self.watched.volume().spec();
+            tracing::info!("{spec}: a scrub has ended: {objects} objects, {bytes}, {damaged} damaged ranges");
+        }
+        self.scrubbed = last;
     }
 
     fn tell(&mut self, condition: &Condition) {

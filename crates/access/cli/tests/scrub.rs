@@ -284,6 +284,7 @@ fn a_mount_scrubs_in_the_background() {
     wait_until("the file is named", || told().contains("scrub-damaged") && told().contains("/file bytes "));
     onode!("health", &directory).fails(5);
     wait_until("it is logged", || fs::read_to_string(&log).is_ok_and(|log| log.contains("scrub-damaged")));
+    wait_until("its end is logged", || fs::read_to_string(&log).is_ok_and(|log| log.contains("a scrub has ended: ")));
     // And again, a period later.
     fs::remove_file(directory.join("file")).expect("remove");
     wait_until("another pass finds nothing", || status(&directory)["last"]["damaged"] == Value::Array(Vec::new()));

@@ -8,7 +8,7 @@
 use onode::{Class, Error, Result};
 use onode_fs::FileSystem;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,6 +52,6 @@ fn scrub(files: &FileSystem, period: Duration, stopped: &Receiver<()>) {
         // The device remembers and tells why it cannot be read at all.
         wait = if files.scrub_in_background(period.as_secs()).is_ok() { TURN } else { PATIENCE };
         // Health tells of damage at once, by number; with the name a person can do something.
-        files.name_damage();
+        files.name_damage(&|| stopped.try_recv() == Err(TryRecvError::Empty));
     }
 }

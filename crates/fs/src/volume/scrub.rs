@@ -234,9 +234,15 @@ impl FileSystem {
         Some((told.collect(), found.more_damaged))
     }
 
-    /// Looks up the names of files with damage. It walks over all names, a directory after the
-    /// other, so it is nothing for who must not wait.
-    pub fn name_damage(&self) {
+    /// The last scrub that came to its end.
+    #[must_use]
+    pub fn last_scrub(&self) -> Option<FinishedScrub> {
+        self.scrub_record(&mut self.scrub.lock()).last.clone()
+    }
+
+    /// Looks up the names of files with damage, as long as `goes_on` says so. It walks over all
+    /// names, a directory after the other, so it is nothing for who must not wait.
+    pub fn name_damage(&self, goes_on: &dyn Fn() -> bool) {
         let mut wanted: BTreeSet<u64> = {
             let state = &mut *self.scrub.lock();
             let ScrubRecord { last, pass } = self.scrub_record(state).clone();
@@ -248,15 +254,19 @@ impl FileSystem {
             return;
         }
         let mut names = BTreeMap::new();
-        // A damaged volume may hide some.
+        let mut is_stopped = false;
+        // A damaged volume may hide some. Only an error ends the walk.
         let _ = self.walk(b"/", &mut |path, attributes| {
             if wanted.remove(&attributes.inode.0) {
                 names.insert(attributes.inode.0, String::from_utf8_lossy(path).escape_debug().to_string());
             }
-            Ok(!wanted.is_empty())
+            is_stopped = !goes_on();
+            if is_stopped || wanted.is_empty() { Err(ErrorKind::Busy.into()) } else { Ok(true) }
         });
-        // Nor is anything without a name looked for again.
-        names.extend(wanted.into_iter().map(|object| (object, format!("object {object}, which has no name"))));
+        if !is_stopped {
+            // Nor is anything without a name looked for again.
+            names.extend(wanted.into_iter().map(|object| (object, format!("object {object}, which has no name"))));
+        }
         self.scrub.lock().names.extend(names);
     }
 

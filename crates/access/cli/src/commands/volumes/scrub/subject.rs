@@ -128,7 +128,8 @@ impl Subject {
                     if wanted.remove(&attributes.inode.0) {
                         names.insert(attributes.inode.0, String::from_utf8_lossy(path).into_owned());
                     }
-                    Ok(!wanted.is_empty())
+                    // Only an error ends the walk.
+                    if wanted.is_empty() { Err(ErrorKind::Busy.into()) } else { Ok(true) }
                 });
             }
         }
