@@ -147,6 +147,7 @@ impl Scrubbed<'_> {
         let mut buffer = vec![0; READ_BYTES.min(budget.max(1)) as usize];
         let end = from.saturating_add(budget.max(1));
         let mut at = from;
+        let mut sound: Option<u64> = None;
         loop {
             let extents = match self.device.extents(object, at, EXTENTS_AT_ONCE) {
                 Err(error) if error.kind == ErrorKind::Corrupt => {
@@ -166,18 +167,24 @@ impl Scrubbed<'_> {
                         part.next = Some(at);
                         return Ok(part);
                     }
-                    let piece = (behind - at).min(buffer.len() as u64);
+                    let piece = (sound.unwrap_or(behind).min(behind) - at).min(buffer.len() as u64);
                     let Some(bytes) = buffer.get_mut(..piece as usize) else { break };
                     match self.device.read(object, at, bytes) {
-                        Ok(0) => at = behind,
+                        Ok(0) => (at, sound) = (behind, None),
                         Ok(read) => {
                             part.found.bytes += read as u64;
                             at += read as u64;
+                            sound = sound.filter(|sound| at < *sound);
                         }
                         Err(error) if error.kind == ErrorKind::Corrupt => {
-                            let damaged = error.range.as_ref().map_or(at + piece, |range| range.end);
+                            let range = error.range.clone().unwrap_or(at..at + piece);
+                            // What lies before it is read for itself: it may be damaged, too.
+                            if at < range.start && range.start < at + piece {
+                                sound = Some(range.start);
+                                continue;
+                            }
                             part.found.damaged.push(error.about(object));
-                            at = damaged.max(at + 1);
+                            (at, sound) = (range.end.max(at + 1), None);
                         }
                         Err(error) => return Err(error),
                     }
