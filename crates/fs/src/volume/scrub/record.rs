@@ -4,7 +4,7 @@
 //! It is no setting of the volume: if it is damaged or lost, the next scrub begins anew.
 
 use onode_base::{Timestamp, varint};
-use onode_object::{AttributeKey, AttributeKind};
+use onode_object::{AttributeKey, AttributeKind, Transaction};
 
 /// Where it is.
 pub(crate) const KEY: AttributeKey = AttributeKey::new(AttributeKind::VOLUME, 1);
@@ -168,7 +168,23 @@ impl ScrubPhase {
 }
 
 impl ScrubRecord {
+    /// The record as an attribute holds it: ranges for which it has no room are only counted.
     pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut record = self.clone();
+        loop {
+            let bytes = record.encode_all();
+            let found = record.last.as_mut().map(|last| &mut last.found);
+            let found = found.into_iter().chain(record.pass.as_mut().map(|pass| &mut pass.found));
+            let longest = found.max_by_key(|found| found.damaged.len()).filter(|found| !found.damaged.is_empty());
+            let Some(longest) = longest.filter(|_| bytes.len() > Transaction::MAX_ATTRIBUTE_BYTES) else {
+                return bytes;
+            };
+            longest.damaged.pop();
+            longest.more_damaged += 1;
+        }
+    }
+
+    fn encode_all(&self) -> Vec<u8> {
         let mut out = vec![FORM, u8::from(self.last.is_some()), u8::from(self.pass.is_some())];
         if let Some(last) = &self.last {
             put_time(&mut out, last.started);
@@ -250,6 +266,22 @@ mod tests {
             }
             assert_eq!(ScrubRecord::decode(&[&[2], &bytes[1..]].concat()), None, "of a later form");
         }
+    }
+
+    #[test]
+    fn a_record_fits_its_attribute_however_much_is_damaged() {
+        let mut found = ScrubFindings::default();
+        for object in 0..64 {
+            let start = (1 << 40) + object;
+            found.add_damage(DamagedRange { object: (1 << 30) + 2 * object, start, end: start + (1 << 33) });
+        }
+        let last = FinishedScrub { found: found.clone(), ..FinishedScrub::default() };
+        let pass = ScrubPass { found, ..ScrubPass::default() };
+        let bytes = ScrubRecord { last: Some(last), pass: Some(pass) }.encode();
+        assert!(bytes.len() <= Transaction::MAX_ATTRIBUTE_BYTES, "{} bytes", bytes.len());
+        let kept = ScrubRecord::decode(&bytes).unwrap().last.unwrap().found;
+        assert_eq!(kept.damaged.len() as u64 + kept.more_damaged, 64);
+        assert!(!kept.damaged.is_empty());
     }
 
     #[test]
