@@ -134,7 +134,7 @@ impl fmt::Display for ScrubReport {
         }
         let counts = [
             (self.pages_rebuilt, "damaged pages were found again from parity"),
-            (self.pages_lost, "damaged pages cannot be found again (what no longer counts among them)"),
+            (self.pages_lost, "damaged pages cannot be found again, those that nothing uses among them"),
             (self.groups_unprotected, "groups had damaged parity or none"),
         ];
         for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {
