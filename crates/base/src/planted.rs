@@ -301,6 +301,24 @@ bugs! {
     EncryptedPartStays,
     /// services: an attribute that is longer when it is sealed is not paid for on a full device.
     EncryptedDebtForgotten,
+    /// services: what a transaction changed is recorded by a transaction of its own.
+    PoolRecordInTwo,
+    /// services: a member of a pool that lacks changes of an object is read all the same.
+    PoolLagBelieved,
+    /// services: what changes while a member of a pool is away is not recorded.
+    PoolChangesForgotten,
+    /// services: damage on one member of a pool is told although another member has the bytes.
+    PoolDamageTold,
+    /// services: two members of a pool that both went on alone are taken for one history.
+    PoolSplitMerged,
+    /// services: a member of a pool that failed is left out and nobody records it.
+    PoolFailureUnrecorded,
+    /// services: a member of a pool that had no room for a change is taken to have it.
+    PoolRefusalForgotten,
+    /// services: a sync of a pool is one of its first member.
+    PoolSyncOfOne,
+    /// services: a member of a pool that lags by more than is recorded gets only what is recorded.
+    PoolRecordTooShort,
 }
 
 #[cfg(feature = "mutants")]

@@ -7,6 +7,7 @@ pub mod compressed;
 pub mod encrypted;
 pub mod flash;
 pub mod geometry;
+pub mod pool;
 pub mod scm;
 pub mod service;
 pub mod tier;

@@ -153,6 +153,8 @@ enum MediumName {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// NAND and a memory with a pool over the devices on them.
+    Pool,
 }
 
 impl From<MediumName> for Media {
@@ -164,6 +166,7 @@ impl From<MediumName> for Media {
             MediumName::Tier => Self::Tier,
             MediumName::Compressed => Self::Compressed,
             MediumName::Encrypted => Self::Encrypted,
+            MediumName::Pool => Self::Pool,
         }
     }
 }

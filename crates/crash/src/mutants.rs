@@ -30,9 +30,9 @@ const DAMAGED_IMAGES: u64 = 15_000;
 /// Faults of pages injected with a bug before it is taken away to look at them without.
 const FAULTS_AT_ONCE: u64 = 2000;
 
-/// Bugs of the services that show under threads or damage alone: `planted_faults` of the services
+/// Bugs of the services that show under threads, damage or the loss of a device alone: `planted_faults` of the services
 /// finds them.
-const ELSEWHERE: [Bug; 9] = [
+const ELSEWHERE: [Bug; 15] = [
     Bug::ServicesChecksumIgnored,
     Bug::ServicesReadBeside,
     Bug::EncryptedTagIgnored,
@@ -42,6 +42,12 @@ const ELSEWHERE: [Bug; 9] = [
     Bug::EncryptedReadBeside,
     Bug::EncryptedPartStays,
     Bug::EncryptedDebtForgotten,
+    Bug::PoolChangesForgotten,
+    Bug::PoolDamageTold,
+    Bug::PoolSplitMerged,
+    Bug::PoolFailureUnrecorded,
+    Bug::PoolRefusalForgotten,
+    Bug::PoolRecordTooShort,
 ];
 
 /// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those
@@ -76,6 +82,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Tier") => Media::Tier,
         () if name.starts_with("Services") => Media::Compressed,
         () if name.starts_with("Encrypted") => Media::Encrypted,
+        () if name.starts_with("Pool") => Media::Pool,
         () => Media::Nand,
     }
 }

@@ -53,6 +53,7 @@ impl Report {
             Media::Tier => "tier.",
             Media::Compressed => "compressed.",
             Media::Encrypted => "encrypted.",
+            Media::Pool => "pool.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

@@ -11,6 +11,7 @@ use crate::kind::compressed::{self, Compressing};
 use crate::kind::encrypted::{self, Encrypting};
 use crate::kind::flash::Flash;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
+use crate::kind::pool::{self, FlashAndMemory};
 use crate::kind::scm::Scm;
 use crate::kind::service::{Service, Wrapped};
 use crate::kind::tier::Tier;
@@ -40,11 +41,14 @@ pub enum Media {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// NAND and a memory, with a pool over the devices on them.
+    Pool,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 6] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed, Self::Encrypted];
+    pub const ALL: [Self; 7] =
+        [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed, Self::Encrypted, Self::Pool];
 
     /// The kinds that services are explored over. Flash beside a memory stores content as flash.
     const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
@@ -59,6 +63,7 @@ impl Media {
             Self::Tier => "tier",
             Self::Compressed => "compressed",
             Self::Encrypted => "encrypted",
+            Self::Pool => "pool",
         }
     }
 
@@ -72,6 +77,7 @@ impl Media {
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Compressed => Self::wrapped(compressed::PREFIX),
             Self::Encrypted => Self::wrapped(encrypted::PREFIX),
+            Self::Pool => SHAPES.iter().map(|shape| format!("{}{}", pool::PREFIX, shape.name)).collect(),
         }
     }
 
@@ -86,6 +92,8 @@ impl Media {
             Self::Compressed
         } else if name.starts_with(encrypted::PREFIX) {
             Self::Encrypted
+        } else if name.starts_with(pool::PREFIX) {
+            Self::Pool
         } else if name.starts_with(PREFIX) {
             Self::Beside
         } else if geometry::memory_by_name(name).is_some() {
@@ -143,7 +151,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
             // And what is looked at whole again and again must not be large.
             let is_large = shape.ends_with("large") || shape.ends_with("huge");
             let fits = |workload: &&str| match *workload {
-                "failing" => !matches!(media, Media::Scm | Media::Tier),
+                "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
                 brim::NAME => !is_large,
                 _ => true,
             };
@@ -173,7 +181,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
 /// call takes, and none on large ones, of which nothing is used again in a run.
 #[must_use]
 pub fn round_of_clients(media: Media, clients: &[usize], seed: u64) -> Vec<RunName> {
-    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted) {
+    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted | Media::Pool) {
         return Vec::new();
     }
     let is_small = |shape: &String| !["large", "huge", "wide"].iter().any(|name| shape.ends_with(name));
@@ -213,6 +221,10 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     }
     if let Some(shape) = geometry::disks_by_name(&run.shape) {
         return with_kind(Tier::new(shape, run.seed), run, plan, visitor);
+    }
+    if let Some(name) = run.shape.strip_prefix(pool::PREFIX) {
+        let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{name}'"))?;
+        return with_kind(FlashAndMemory::new(shape, &run.workload, run.seed), run, plan, visitor);
     }
     if let Some(name) = run.shape.strip_prefix(PREFIX) {
         let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{name}'"))?;

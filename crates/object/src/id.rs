@@ -6,8 +6,12 @@ pub struct ObjectId(pub u64);
 
 impl ObjectId {
     /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
-    /// it are well known and belong to the host (root directory, volume object).
+    /// it are well known and belong to the host (root directory, volume object), but for
+    /// [`POOL`](Self::POOL).
     pub const FIRST_FREE: Self = Self(64);
+    /// What a member of a pool keeps of the pool; the host never sees it. It is well known and no
+    /// host uses it, so that a device needs to know nothing of pools.
+    pub const POOL: Self = Self(63);
     /// Ids from here on belong to the device itself; the host never sees them.
     pub const FIRST_OF_DEVICE: Self = Self(u64::MAX - 0xffff);
 }

@@ -1,7 +1,7 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
-//! secret. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
+//! secret, [`Pool`] keeps everything on several devices. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
 //! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
 //! a thread.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod compressed;
 mod encrypted;
 mod life;
 mod plan;
+mod pool;
 mod ranges;
 mod shards;
 mod turn;
@@ -26,3 +27,4 @@ pub use compressed::Compressed;
 pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotKind, SlotSettings};
 #[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
+pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};

@@ -9,6 +9,7 @@ mod scm;
 #[path = "../../devices/tier/tests/common/mod.rs"]
 mod tier;
 
+use common::pool::{Mounted as Member, Pooled, Ram};
 use common::vault::Vault;
 use onode_base::sync::{Mutex, rank};
 use onode_object::conformance::Harness;
@@ -164,6 +165,16 @@ onode_object::conformance!(encrypted_tier, |bytes| {
 onode_object::conformance!(encrypted_and_compressed_flash, |bytes| {
     Over::both(flash::Flash::holding(flash::SMALL, bytes + bytes / 16))
 });
+
+/// A pool of two kinds, with room for what tells how to open blocks and which changes there were.
+fn pool(bytes: u64) -> Pooled {
+    let bytes = bytes + bytes / 16 + (64 << 10);
+    Pooled::new(vec![Member::new(flash::Flash::holding(flash::SMALL, bytes)), Member::new(Ram::holding(bytes))])
+}
+
+onode_object::conformance!(compressed_pool, |bytes| Over::compressed(pool(bytes)));
+onode_object::conformance!(encrypted_pool, |bytes| Over::encrypted(pool(bytes)));
+onode_object::conformance!(encrypted_and_compressed_pool, |bytes| Over::both(pool(bytes)));
 
 /// As small as a volume for this is.
 const FULL_BYTES: u64 = 3 << 20;

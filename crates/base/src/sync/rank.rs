@@ -73,6 +73,12 @@ ranks! {
     SealContent = "seal-content",
     /// What is known of sealed content.
     SealKnown = "seal-known",
+    /// Who changes what a pool holds.
+    PoolRecord = "pool-record",
+    /// Content of some objects of a pool.
+    PoolContent = "pool-content",
+    /// Which members of a pool have what.
+    PoolStandings = "pool-standings",
     /// The device in working memory.
     RamState = "ram-state",
     /// How far flushes of flash have come.

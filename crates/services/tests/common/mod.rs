@@ -4,9 +4,12 @@
 pub mod changes;
 pub mod cuts;
 pub mod damage;
+pub mod faulty;
 pub mod full;
 pub mod history;
 pub mod hostile;
+pub mod losses;
+pub mod pool;
 pub mod readers;
 pub mod secrecy;
 pub mod spy;

@@ -18,7 +18,7 @@ impl Vault {
         let secret = Secret::passphrase(b"horse".to_vec()).expect("it is not empty");
         let slot = KeySlot::new(&master, &secret, SlotSettings { id: 0, label: "", cost: Cost::LEAST, salt: [7; 16] })
             .expect("it can be made");
-        let header = Mutex::new(KeyHeader::new(&[ObjectId(63)], &master, slot));
+        let header = Mutex::new(KeyHeader::new(&[ObjectId(62)], &master, slot));
         Self { master, header }
     }
 

@@ -68,7 +68,7 @@ fn create_refuses_unreserved_ids(make: Maker<'_>) {
 
 fn well_known_ids_need_no_reservation(make: Maker<'_>) {
     let it = Subject::new(make);
-    let last = ObjectId(ObjectId::FIRST_FREE.0 - 1);
+    let last = ObjectId(ObjectId::POOL.0 - 1);
     it.commit(|t| t.create(ObjectId(1), Hints::default()).create(last, Hints::default()));
     assert_eq!(it.device().list(ObjectId(0), 10), Ok(vec![ObjectId(1), last]));
     assert!(it.id() >= ObjectId::FIRST_FREE);
