@@ -30,9 +30,9 @@ const DAMAGED_IMAGES: u64 = 15_000;
 /// Faults of pages injected with a bug before it is taken away to look at them without.
 const FAULTS_AT_ONCE: u64 = 2000;
 
-/// Bugs of the services that show under threads, damage or the loss of a device alone: `planted_faults` of the services
-/// finds them.
-const ELSEWHERE: [Bug; 15] = [
+/// Bugs of the services that show under threads, damage or the loss of a device alone:
+/// `planted_faults` of the services finds them.
+const ELSEWHERE: [Bug; 16] = [
     Bug::ServicesChecksumIgnored,
     Bug::ServicesReadBeside,
     Bug::EncryptedTagIgnored,
@@ -48,6 +48,7 @@ const ELSEWHERE: [Bug; 15] = [
     Bug::PoolFailureUnrecorded,
     Bug::PoolRefusalForgotten,
     Bug::PoolRecordTooShort,
+    Bug::PoolSyncOfOne,
 ];
 
 /// Plants the bugs whose name contains `only`, or is it if `=` stands before (without a name, those

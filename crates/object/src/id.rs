@@ -66,6 +66,8 @@ impl AttributeKey {
     pub const VOLUME_COMPRESSED: Self = Self::new(AttributeKind::SERVICE, u64::MAX - 1);
     /// What the object of a volume has if all of the volume is encrypted.
     pub const VOLUME_ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, (3 << 62) + (1 << 60));
+    /// What the object [`POOL`](ObjectId::POOL) of a member of a pool has: which one it is.
+    pub const POOL_MEMBER: Self = Self::new(AttributeKind::SERVICE, 1);
 
     /// The key of `kind` and `index`.
     #[must_use]

@@ -22,6 +22,7 @@
 //! | `scm` | `scm:`; memory blocks of programs ([`Volume::open_memory`]), spaces ([`Spaces`]) |
 //! | `tier` | `tier:` |
 //! | `compression` | content compressed with LZ4 or Zstandard; without it a volume that has such is refused |
+//! | `pool` | `pool:`; members that come and go ([`pool`]) |
 //! | `encryption` | volumes encrypted with AES-256-GCM-SIV ([`keys`]); without it they are refused |
 #![forbid(unsafe_code)]
 
@@ -51,6 +52,8 @@ pub use spec::Spec;
 pub use spec::flash::{Beside, Flash, Medium, Policies, Shape, wear_of};
 #[cfg(feature = "scm")]
 pub use spec::memory::Memory;
+#[cfg(feature = "pool")]
+pub use spec::pool::PoolSpec;
 pub use spec::ram::Ram;
 #[cfg(feature = "tier")]
 pub use spec::tiers::{Fast, Section, Tiers};
@@ -60,6 +63,12 @@ pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repai
 
 #[cfg(feature = "encryption")]
 pub use volume::keys;
+
+/// Pools: members, and how they stand.
+#[cfg(feature = "pool")]
+pub mod pool {
+    pub use crate::open::pool::{PoolMemberState, PoolMemberStatus, add, rebuild, remove, status};
+}
 
 /// Objects, for programs that use the device below the files: [`Volume::device`].
 pub mod object {

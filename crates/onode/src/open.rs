@@ -13,6 +13,8 @@ pub mod medium;
 pub mod missing;
 #[cfg(any(feature = "flash", feature = "tier"))]
 mod place;
+#[cfg(feature = "pool")]
+pub mod pool;
 #[cfg(any(feature = "flash", feature = "scm", feature = "tier"))]
 mod replace;
 #[cfg(feature = "scm")]

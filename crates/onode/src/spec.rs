@@ -16,17 +16,20 @@
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
 //! tier:ssd.img,hdd.img                     a fast disk in front of a big one: files, partitions or disks
 //! tier:ssd.img,hdd.img,fast=none           the big disk alone
+//! pool:flash:a.img+scm:c.mem               every object on each of several devices of any kind
 //! ram:size=256M                            objects in memory, gone at the end
 //! ```
 //! A spec only names; nothing is opened or created here. The name of a partition is looked up at
 //! once, so that what it names is a device from then on.
 
-#[cfg(any(not(feature = "flash"), not(feature = "scm"), not(feature = "tier")))]
+#[cfg(any(not(feature = "flash"), not(feature = "scm"), not(feature = "tier"), not(feature = "pool")))]
 mod absent;
 #[cfg(feature = "flash")]
 pub mod flash;
 #[cfg(feature = "scm")]
 pub mod memory;
+#[cfg(feature = "pool")]
+pub mod pool;
 pub mod ram;
 #[cfg(feature = "tier")]
 pub mod tiers;
@@ -36,6 +39,8 @@ use crate::error::{Class, Error, Result};
 use absent::flash;
 #[cfg(not(feature = "scm"))]
 use absent::memory;
+#[cfg(not(feature = "pool"))]
+use absent::pool;
 #[cfg(not(feature = "tier"))]
 use absent::tiers;
 use onode_base::size::parse_size;
@@ -64,6 +69,9 @@ pub enum Spec {
     /// The device of a fast and a big disk.
     #[cfg(feature = "tier")]
     Tier(tiers::Tiers),
+    /// Every object on each of several devices.
+    #[cfg(feature = "pool")]
+    Pool(pool::PoolSpec),
     /// Objects in memory, without a medium.
     Ram(ram::Ram),
 }
@@ -76,6 +84,17 @@ pub(crate) trait Said: fmt::Display {
     /// The other file or device of a volume that lies on two.
     fn second_path(&self) -> Option<&Path> {
         None
+    }
+
+    /// All files and devices that it names.
+    fn all_paths(&self) -> Vec<&Path> {
+        self.image_path().into_iter().chain(self.second_path()).collect()
+    }
+
+    /// All of its paths, to be completed.
+    #[cfg(feature = "pool")]
+    fn own_paths(&mut self) -> Vec<&mut PathBuf> {
+        Vec::new()
     }
 
     /// The paths that [`Spec::with_absolute_paths`] completes.
@@ -97,6 +116,8 @@ impl Spec {
             Self::Scm(memory) => memory,
             #[cfg(feature = "tier")]
             Self::Tier(tiers) => tiers,
+            #[cfg(feature = "pool")]
+            Self::Pool(pool) => pool,
             Self::Ram(ram) => ram,
         }
     }
@@ -109,6 +130,8 @@ impl Spec {
             Self::Scm(memory) => memory,
             #[cfg(feature = "tier")]
             Self::Tier(tiers) => tiers,
+            #[cfg(feature = "pool")]
+            Self::Pool(pool) => pool,
             Self::Ram(ram) => ram,
         }
     }
@@ -140,11 +163,12 @@ impl Spec {
             Some(("flash+scm", rest)) => flash::parse_beside(&what, rest),
             Some(("flash", rest)) => flash::parse(&what, rest),
             Some(("tier", rest)) => tiers::parse(&what, rest),
+            Some(("pool", rest)) => pool::parse(&what, rest),
             Some((kind, _))
                 if !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'+') =>
             {
                 Err(Error::new(Class::Usage, what, format!("there is no device kind `{kind}`")).hint(format!(
-                    "the kinds are `flash`, `flash+scm`, `scm`, `tier` and `ram`; a file of that name is `./{text}`"
+                    "the kinds are `flash`, `flash+scm`, `scm`, `tier`, `pool` and `ram`; a file of that name is `./{text}`"
                 )))
             }
             _ => flash::parse_image(&what, text),
@@ -152,7 +176,7 @@ impl Spec {
     }
 
     /// The same with full paths of what is beside the image: the memory beside flash, both disks of
-    /// two.
+    /// two, all members of a pool.
     #[must_use]
     pub fn with_absolute_paths(mut self) -> Self {
         for path in self.said_mut().paths_beside() {
@@ -164,7 +188,7 @@ impl Spec {
     }
 
     /// The image file or device, if there is one; of two disks the big one, without which there is
-    /// nothing.
+    /// nothing, of a pool that of its first member.
     #[must_use]
     pub fn image_path(&self) -> Option<&Path> {
         self.said().image_path()

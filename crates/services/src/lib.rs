@@ -1,9 +1,9 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
-//! secret, [`Pool`] keeps everything on several devices. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
-//! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
-//! a thread.
+//! secret, [`Pool`] keeps everything on several devices. They know objects, and neither a medium
+//! nor a file; the wrapped device sees ordinary objects, so no format below changes. Nothing here
+//! reads a clock, draws a random number or starts a thread.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "compression", feature = "encryption")),

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::faulty::Fault;
 use common::history::{History, Wrap};
 use common::spy::Spy;
 use common::vault::Vault;
@@ -77,10 +78,23 @@ fn encrypted_and_full() -> Result<(), String> {
     device.commit(transaction, Durability::Buffered).map_err(|error| error.to_string())
 }
 
+/// A member of a pool fails, is damaged or full at some of its calls.
+fn pool_losses(fault: Fault) -> Result<(), String> {
+    (0..40).step_by(3).try_for_each(|from| common::losses::run(fault, (from / 3 % 2) as usize, from, 25).map(|_| ()))
+}
+
+fn pool_is_damaged() -> Result<(), String> {
+    pool_losses(Fault::Damaged)
+}
+
+fn pool_is_full() -> Result<(), String> {
+    pool_losses(Fault::Full)
+}
+
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 17] = [
+    let all: [(Bug, Look); 25] = [
         (Bug::ServicesChecksumIgnored, common::damage::run),
         (Bug::ServicesCutForgotten, history),
         (Bug::ServicesMapInTwo, cuts),
@@ -98,6 +112,14 @@ fn every_planted_bug_is_found() {
         (Bug::EncryptedNonceTwice, encrypted_nonces),
         (Bug::EncryptedReadBeside, encrypted_readers),
         (Bug::EncryptedDebtForgotten, encrypted_and_full),
+        (Bug::PoolSyncOfOne, common::absences::cuts),
+        (Bug::PoolRecordTooShort, common::absences::lags),
+        (Bug::PoolLagBelieved, common::absences::returns),
+        (Bug::PoolChangesForgotten, common::absences::returns),
+        (Bug::PoolSplitMerged, common::absences::splits),
+        (Bug::PoolDamageTold, pool_is_damaged),
+        (Bug::PoolFailureUnrecorded, common::absences::split_by_a_failure),
+        (Bug::PoolRefusalForgotten, pool_is_full),
     ];
     for (bug, look) in all {
         plant(None);

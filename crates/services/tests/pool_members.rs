@@ -38,6 +38,26 @@ fn a_member_is_full_from_every_call_on() {
     at_every_call(Fault::Full);
 }
 
+#[test]
+fn a_cut_leaves_members_at_different_changes() {
+    common::absences::cuts().expect("equal, and nothing that was synced is gone");
+}
+
+#[test]
+fn a_member_that_lags_by_more_than_is_recorded_is_compared_as_a_whole() {
+    common::absences::lags().expect("equal");
+}
+
+#[test]
+fn what_changed_while_a_member_was_away_is_not_read_from_it() {
+    common::absences::returns().expect("equal");
+}
+
+#[test]
+fn a_member_that_failed_and_went_on_alone_is_refused() {
+    common::absences::split_by_a_failure().expect("refused");
+}
+
 /// A pool of devices in memory, which stay when it is closed.
 fn made(count: usize) -> (Vec<Arc<RamDevice>>, Pool<Device>) {
     let rams: Vec<_> = (0..count).map(|_| ram()).collect();

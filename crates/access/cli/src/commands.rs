@@ -22,7 +22,7 @@ use shell::{completions, lab, man};
 use state::{health, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, key, mkfs, repair, scrub, spaces};
+use volumes::{check, dump, info, key, mkfs, pool, repair, scrub, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -117,6 +117,8 @@ enum Verb {
     Detach(attach::DetachArguments),
     /// Show, add, change and remove the keys of an encrypted volume.
     Key(key::Arguments),
+    /// Show, rebuild, add and remove the members of a pool, each of which has every file.
+    Pool(pool::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -183,6 +185,7 @@ impl Command {
             Verb::Attach(arguments) => attach::attach(arguments, output),
             Verb::Detach(arguments) => attach::detach(arguments, output),
             Verb::Key(arguments) => key::run(arguments, output),
+            Verb::Pool(arguments) => pool::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -37,9 +37,9 @@ pub struct FlashAndMemory {
 /// A device of either member.
 pub enum PairedDevice {
     /// On the flash.
-    Flash(FlashDevice),
+    Flash(Box<FlashDevice>),
     /// On the memory.
-    Memory(ScmDevice<Memory>),
+    Memory(Box<ScmDevice<Memory>>),
 }
 
 impl FlashAndMemory {
@@ -53,8 +53,8 @@ impl FlashAndMemory {
     }
 
     fn members(&self, flash: FlashDevice, memory: ScmDevice<Memory>) -> Vec<PoolMember<PairedDevice>> {
-        let flash = PoolMember { name: "flash".to_owned(), device: PairedDevice::Flash(flash) };
-        let memory = PoolMember { name: "memory".to_owned(), device: PairedDevice::Memory(memory) };
+        let flash = PoolMember { name: "flash".to_owned(), device: PairedDevice::Flash(Box::new(flash)) };
+        let memory = PoolMember { name: "memory".to_owned(), device: PairedDevice::Memory(Box::new(memory)) };
         if self.is_turned { vec![memory, flash] } else { vec![flash, memory] }
     }
 }
@@ -121,8 +121,8 @@ impl Kind for FlashAndMemory {
 impl PairedDevice {
     fn device(&self) -> &dyn ObjectDevice {
         match self {
-            Self::Flash(flash) => flash,
-            Self::Memory(memory) => memory,
+            Self::Flash(flash) => &**flash,
+            Self::Memory(memory) => &**memory,
         }
     }
 }

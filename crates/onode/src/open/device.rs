@@ -8,11 +8,13 @@ use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
 use crate::open::missing::refuse_missing_devices;
 use crate::spec::Spec;
 use crate::spec::ram::Ram;
-use onode_object::RamDevice;
+use onode_object::{AttributeKey, ObjectDevice, ObjectId, RamDevice};
+#[cfg(feature = "pool")]
+use std::path::Path;
 use std::sync::Arc;
 
 /// The device of a spec, as one of its kind.
-fn kind_of(spec: &Spec) -> &dyn DeviceKind {
+pub(crate) fn kind_of(spec: &Spec) -> &dyn DeviceKind {
     match spec {
         #[cfg(feature = "flash")]
         Spec::Flash(flash) => flash,
@@ -20,6 +22,8 @@ fn kind_of(spec: &Spec) -> &dyn DeviceKind {
         Spec::Scm(memory) => memory,
         #[cfg(feature = "tier")]
         Spec::Tier(tiers) => tiers,
+        #[cfg(feature = "pool")]
+        Spec::Pool(pool) => pool,
         Spec::Ram(ram) => ram,
     }
 }
@@ -29,7 +33,43 @@ pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) ->
     check_distinct("open", spec)?;
     let kind = kind_of(spec);
     access.check_settings(spec, kind.settings())?;
-    kind.open(spec, access, users, uuid)
+    let opened = kind.open(spec, access, users, uuid)?;
+    refuse_member(spec, access, &*opened.device)?;
+    Ok(opened)
+}
+
+/// Refuses to change a member of a pool by itself: the others would not know, and what they and it
+/// have would not be one volume any more. A pool hides from its host that its members are such.
+pub(crate) fn refuse_member(spec: &Spec, access: Access, device: &dyn ObjectDevice) -> Result<()> {
+    if access.read_only {
+        return Ok(());
+    }
+    // Whatever else is wrong with it is told by who uses it.
+    let Ok(Some(label)) = device.attribute(ObjectId::POOL, AttributeKey::POOL_MEMBER) else { return Ok(()) };
+    let number = label.get(1).map_or_else(String::new, |number| format!(" {number}"));
+    let why = format!("it is member{number} of a pool, and the others would not know what changes");
+    let alone = spec.to_string().replace('+', "++");
+    Err(Error::new(Class::Usage, format!("cannot open {spec}"), why).hint(format!(
+        "open the pool with all its members (pool:{alone}+...), or read this one only; without the others it is \
+         pool:{alone}, and they get what changed when they are back"
+    )))
+}
+
+/// Refuses to make a volume for `spec` in the place of `member` if that is one with another part of
+/// it, is a device that is not there, or is a file that may not be replaced.
+#[cfg(feature = "pool")]
+pub(crate) fn refuse_existing(spec: &Spec, member: &Spec, replace: bool) -> Result<()> {
+    check_distinct("make", spec)?;
+    refuse_missing_devices(&format!("cannot make {member}"), member)?;
+    let is_file = |path: &&Path| path.is_file();
+    match member.said().all_paths().into_iter().find(is_file).filter(|_| !replace) {
+        None => Ok(()),
+        Some(path) => {
+            let why = format!("there is a file {} already", path.display());
+            Err(Error::new(Class::Exists, format!("cannot make {member}"), why)
+                .hint("choose another name, or add --force to replace it with all it holds"))
+        }
+    }
 }
 
 /// Makes the image of a spec and lets `new` put the first content on it.

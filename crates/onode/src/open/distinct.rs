@@ -1,20 +1,18 @@
-//! A spec that names two media must not name one twice.
+//! A spec that names several media must not name one twice.
 
 use crate::error::{Class, Error, Result};
 use crate::spec::Spec;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Refuses a spec whose two media are one, by whatever names: each would overwrite the other.
+/// Refuses a spec of whose media two are one, by whatever names: each would overwrite the other.
 ///
 /// # Errors
 /// Usage.
 pub(crate) fn check_distinct(action: &str, spec: &Spec) -> Result<()> {
-    let said = spec.said();
-    let (Some(one), Some(other)) = (said.image_path(), said.second_path()) else { return Ok(()) };
-    if !is_one_place(one, other) {
-        return Ok(());
-    }
+    let paths = spec.said().all_paths();
+    let pairs = paths.iter().enumerate().flat_map(|(index, one)| paths[..index].iter().map(move |other| (other, one)));
+    let Some((one, other)) = pairs.into_iter().find(|(one, other)| is_one_place(one, other)) else { return Ok(()) };
     let why = format!("{} and {} are the same", one.display(), other.display());
     Err(Error::new(Class::Usage, format!("cannot {action} {spec}"), why).hint("name two files or devices"))
 }

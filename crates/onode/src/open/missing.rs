@@ -19,8 +19,7 @@ const LINKS_MAX: u32 = 40;
 /// # Errors
 /// `NotFound`.
 pub(crate) fn refuse_missing_devices(what: &str, spec: &Spec) -> Result<()> {
-    let said = spec.said();
-    said.image_path().into_iter().chain(said.second_path()).try_for_each(|path| refuse_missing(what, path))
+    spec.said().all_paths().into_iter().try_for_each(|path| refuse_missing(what, path))
 }
 
 /// Refuses to make a file at `path` if only a device can have its place and none does.

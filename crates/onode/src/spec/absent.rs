@@ -56,3 +56,12 @@ pub(super) mod tiers {
         lacks(what, "tier")
     }
 }
+
+#[cfg(not(feature = "pool"))]
+pub(super) mod pool {
+    use super::{Result, Spec, lacks};
+
+    pub(crate) fn parse(what: &str, _: &str) -> Result<Spec> {
+        lacks(what, "pool")
+    }
+}

@@ -154,6 +154,15 @@ impl Said for Flash {
         self.beside.iter_mut().filter_map(|memory| memory.path.as_mut()).collect()
     }
 
+    #[cfg(feature = "pool")]
+    fn own_paths(&mut self) -> Vec<&mut PathBuf> {
+        let medium = match &mut self.medium {
+            Medium::Image(path) | Medium::Direct(path) => Some(path),
+            Medium::Simulator => None,
+        };
+        medium.into_iter().chain(self.beside.as_mut().and_then(|beside| beside.path.as_mut())).collect()
+    }
+
     fn again(&self) -> Spec {
         let medium = match &self.medium {
             Medium::Image(path) => Medium::Image(whole(path)),

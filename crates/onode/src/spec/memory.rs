@@ -87,6 +87,11 @@ impl Said for Memory {
         self.path.as_deref()
     }
 
+    #[cfg(feature = "pool")]
+    fn own_paths(&mut self) -> Vec<&mut PathBuf> {
+        self.path.iter_mut().collect()
+    }
+
     fn again(&self) -> Spec {
         let path = self.path.as_deref().map(whole);
         Spec::Scm(Self { path, flush: self.flush, mode: self.mode, ..Self::default() })

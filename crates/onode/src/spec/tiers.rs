@@ -219,6 +219,11 @@ impl Said for Tiers {
         self.disks.as_mut().map_or_else(Vec::new, |(fast, big)| vec![fast, big])
     }
 
+    #[cfg(feature = "pool")]
+    fn own_paths(&mut self) -> Vec<&mut PathBuf> {
+        self.paths_beside()
+    }
+
     fn again(&self) -> Spec {
         Spec::Tier(Self {
             disks: self.disks.as_ref().map(|(fast, big)| (whole(fast), whole(big))),

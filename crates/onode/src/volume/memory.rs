@@ -4,6 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::host::clock::clock_for;
 use crate::host::random_bytes;
 use crate::open::access::{Access, Users};
+use crate::open::device::refuse_member;
 use crate::open::scm::memory::{self, HeapMemory};
 use crate::spec::Spec;
 use crate::volume::{CreateOptions, MountOptions, Volume, compression_of, format, wrapped};
@@ -24,6 +25,7 @@ impl Volume {
                 .hint("use for example scm:/dev/shm/heap,size=1G"));
         };
         let device = memory::open_device(spec, memory, Access::of(&options), Users::Sharing, random_bytes()?)?;
+        refuse_member(spec, Access::of(&options), device.as_ref())?;
         if memory.path.is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }

@@ -13,7 +13,9 @@ use crate::pool::record::{PoolRecord, set};
 use crate::pool::ring::ChangeEntry;
 use crate::pool::standing::{MemberStanding, Verdict};
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope, Transaction};
+use onode_object::{
+    AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope, Transaction,
+};
 use std::collections::BTreeSet;
 
 /// Attributes that one transaction removes when all members have everything.
@@ -29,7 +31,7 @@ struct OwnChanges {
 
 /// What came of a change.
 #[derive(Default)]
-struct Outcome {
+struct ChangeOutcome {
     /// Somebody who has everything did it.
     is_done: bool,
     /// Nobody did it, because of this.
@@ -58,12 +60,7 @@ impl<D: ObjectDevice> Pool<D> {
     fn change_recorded(&self, record: &mut PoolRecord, transaction: &Transaction) -> Result<()> {
         let objects: BTreeSet<_> = transaction.mutations.iter().map(Mutation::object).collect();
         let is_whole = record.membership.is_whole();
-        let is_time = |one: &Mutation| matches!(one, Mutation::SetAccessTime { .. });
-        // Access times are no part of the order of changes.
-        let entries = match is_whole && transaction.mutations.iter().all(is_time) {
-            true => Vec::new(),
-            false => record.ring.plan(&objects),
-        };
+        let entries = record.ring.plan(&objects);
         let mut own = OwnChanges { entries, parts: ChangedObjects::default(), gives_up: false };
         if !is_whole && !record.membership.is_all_changed && !is_planted(Bug::PoolChangesForgotten) {
             match record.changed.with(&objects) {
@@ -77,7 +74,7 @@ impl<D: ObjectDevice> Pool<D> {
             (own.parts, own.gives_up) = (ChangedObjects::default(), true);
             let again = self.apply(record, transaction, &own, &objects);
             outcome.failed.extend(again.failed);
-            outcome = Outcome { failed: outcome.failed, ..again };
+            outcome = ChangeOutcome { failed: outcome.failed, ..again };
         }
         if outcome.is_done {
             record.ring.take(own.entries);
@@ -94,16 +91,17 @@ impl<D: ObjectDevice> Pool<D> {
         transaction: &Transaction,
         own: &OwnChanges,
         objects: &BTreeSet<ObjectId>,
-    ) -> Outcome {
-        let mut mine: Vec<Mutation> = own.entries.iter().map(|entry| set(record.ring.attribute(entry))).collect();
-        mine.extend(own.parts.attributes().map(set));
+    ) -> ChangeOutcome {
+        let mut mine: Vec<Mutation> =
+            own.entries.iter().map(|entry| record.ring.attribute(entry)).map(set_one).collect();
+        mine.extend(own.parts.attributes().map(set_one));
         if own.gives_up {
             let mut membership = record.membership.clone();
             membership.is_all_changed = true;
-            mine.push(set((MEMBERSHIP, membership.encode())));
+            mine.push(set(MEMBERSHIP, membership.encode()));
         }
         let _alone = self.alone(objects);
-        let mut outcome = Outcome::default();
+        let mut outcome = ChangeOutcome::default();
         for (index, is_whole) in self.order() {
             if !is_whole && !outcome.is_done {
                 break;
@@ -147,8 +145,8 @@ impl<D: ObjectDevice> Pool<D> {
     }
 
     /// Draws the consequences: who failed is left out, and how members stand is recorded.
-    fn settle(&self, record: &mut PoolRecord, outcome: Outcome) -> Result<()> {
-        let Outcome { is_done, refused, behind, failed } = outcome;
+    fn settle(&self, record: &mut PoolRecord, outcome: ChangeOutcome) -> Result<()> {
+        let ChangeOutcome { is_done, refused, behind, failed } = outcome;
         let mut is_other = is_done && !behind.is_empty();
         for (index, error) in &failed {
             is_other |= self.leave_out(record, *index, error)?;
@@ -202,8 +200,8 @@ impl<D: ObjectDevice> Pool<D> {
             let more = if has_room { record.ring.all().and_then(|all| record.changed.with(&all)) } else { None };
             record.membership.is_all_changed = !is_whole && (record.membership.is_all_changed || more.is_none());
             let parts = more.filter(|_| !is_whole && !record.membership.is_all_changed).unwrap_or_default();
-            let mut mutations = vec![set((MEMBERSHIP, record.membership.encode()))];
-            mutations.extend(parts.attributes().map(set));
+            let mut mutations = vec![set(MEMBERSHIP, record.membership.encode())];
+            mutations.extend(parts.attributes().map(set_one));
             let mut is_again = false;
             for (index, _) in self.order() {
                 let transaction = Transaction { mutations: mutations.clone() };
@@ -325,6 +323,11 @@ impl<D: ObjectDevice> Pool<D> {
         }
         order
     }
+}
+
+/// The change that sets one of several attributes.
+fn set_one(one: (AttributeKey, Vec<u8>)) -> Mutation {
+    set(one.0, one.1)
 }
 
 /// Refuses what concerns the object of the pool itself, which hosts do not see.

@@ -5,7 +5,6 @@
 //! compared later. So no change has to wait for longer than a step, and none begins it anew.
 
 use crate::pool::Pool;
-use crate::pool::record::Figures;
 use crate::ranges::Ranges;
 use onode_object::{
     AttributeKey, AttributeKind, Durability, Error, ErrorKind, ObjectDevice, ObjectId, ObjectStat, Result, Transaction,
@@ -18,6 +17,16 @@ const STEP_ATTRIBUTES: usize = 64;
 /// Content is compared in blocks of so many bytes.
 const BLOCK_BYTES: u64 = 4096;
 const EXTENTS: usize = 64;
+
+/// What the pool did since it was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Bytes that were compared, and of these written to the member that lacked them.
+    pub(crate) compared_bytes: u64,
+    pub(crate) copied_bytes: u64,
+    /// Objects that were made equal.
+    pub(crate) objects: u64,
+}
 
 /// How far the object is equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

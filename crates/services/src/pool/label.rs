@@ -17,7 +17,7 @@ const MEMBERSHIP_BYTES: usize = HEAD_BYTES + MEMBERS_MAX * ENTRY_BYTES;
 const ALL_CHANGED: u8 = 1;
 
 /// Where the label stands.
-pub(crate) const LABEL: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, 1);
+pub(crate) const LABEL: AttributeKey = AttributeKey::POOL_MEMBER;
 /// Where the membership stands.
 pub(crate) const MEMBERSHIP: AttributeKey = AttributeKey::new(AttributeKind::SERVICE, 2);
 

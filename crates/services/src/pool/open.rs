@@ -4,12 +4,12 @@
 //! are compared with it by what both recorded. Who went on alone while the others did so, too, is
 //! not believed and not overwritten either: people have to choose.
 
-use crate::pool::copy::STEP_BYTES;
+use crate::pool::copy::{Figures, STEP_BYTES};
 use crate::pool::label::{LABEL, MEMBERS_MAX, MEMBERSHIP, MemberEntry, MemberState, Membership, PoolLabel};
 use crate::pool::label::{SLOTS_MAX, SLOTS_MIN};
-use crate::pool::record::{Figures, MemberRecord, PoolRecord, attributes, set};
+use crate::pool::record::{MemberRecord, PoolRecord, attributes, set};
 use crate::pool::ring::ChangeRing;
-use crate::pool::standing::{Lag, MemberStanding};
+use crate::pool::standing::{Lag, MemberStanding, Verdict};
 use crate::pool::{Member, Pool, PoolMember, Standings};
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, RwLock};
@@ -159,8 +159,39 @@ impl<D: ObjectDevice> Pool<D> {
                 self.hand_over_record(&mut record)?;
             }
         }
+        self.agree_on_access_times()?;
         while self.record.lock().figures.compared_bytes < COMPARED_AT_OPEN && self.rebuild_step()? {}
         Ok(())
+    }
+
+    /// Gives all members the access times that reads show. A cut leaves each member any one of
+    /// those that were not covered by a sync, whatever else it has; which objects these are the
+    /// ring tells.
+    fn agree_on_access_times(&self) -> Result<()> {
+        let mut record = self.record.lock();
+        let mut failed = Vec::new();
+        for object in record.ring.named() {
+            let Ok(shown) = self.ask(object, |device| device.stat(object)) else { continue };
+            for (index, _) in self.order() {
+                let device = &self.members[index].device;
+                let has_other = || device.stat(object).is_ok_and(|stat| stat.accessed != shown.accessed);
+                if !self.standings.lock().members[index].has(object) || !has_other() {
+                    continue;
+                }
+                let mut transaction = Transaction::new();
+                transaction.set_access_time(object, shown.accessed);
+                match device.commit(transaction, Durability::Buffered) {
+                    Err(error) if Verdict::of(error.kind) == Verdict::Failed => failed.push((index, error)),
+                    // Where there is no room for it, the time stays as it is.
+                    _ => {}
+                }
+            }
+        }
+        let mut is_other = false;
+        for (index, error) in failed {
+            is_other |= self.leave_out(&mut record, index, &error)?;
+        }
+        if is_other { self.record_standings(&mut record) } else { Ok(()) }
     }
 
     /// Whether the membership says of all its members that they have everything, and they are here.
@@ -220,7 +251,7 @@ impl<D: ObjectDevice> Pool<D> {
 
 fn set_all(device: &impl ObjectDevice, all: &[(AttributeKey, Vec<u8>)]) -> Result<()> {
     for some in all.chunks(SET_AT_ONCE) {
-        let mutations = some.iter().cloned().map(set).collect();
+        let mutations = some.iter().cloned().map(|(key, value)| set(key, value)).collect();
         device.commit(Transaction { mutations }, Durability::Buffered)?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What a pool knows of its members and of what changed, as its members have it on their media.
 
 use crate::pool::changed::ChangedObjects;
-use crate::pool::copy::CopyJob;
+use crate::pool::copy::{CopyJob, Figures};
 use crate::pool::label::{LABEL, MEMBERSHIP, Membership, PoolLabel, damaged};
 use crate::pool::ring::ChangeRing;
 use onode_object::{AttributeKey, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
@@ -79,18 +79,8 @@ pub(crate) fn attributes(
 }
 
 /// The change that sets an attribute of the pool's object.
-pub(crate) fn set((key, value): (AttributeKey, Vec<u8>)) -> Mutation {
+pub(crate) const fn set(key: AttributeKey, value: Vec<u8>) -> Mutation {
     Mutation::SetAttribute { object: ObjectId::POOL, key, value }
-}
-
-/// What the pool did since it was opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
-    /// Bytes that were compared, and of these written to the member that lacked them.
-    pub(crate) compared_bytes: u64,
-    pub(crate) copied_bytes: u64,
-    /// Objects that were made equal.
-    pub(crate) objects: u64,
 }
 
 /// All that changes with a commit.

@@ -5,6 +5,7 @@ pub mod dump;
 pub mod info;
 pub mod key;
 pub mod mkfs;
+pub mod pool;
 pub mod repair;
 pub mod scrub;
 pub mod spaces;

@@ -100,7 +100,8 @@ impl<'a> Walk<'a> {
                     Some(file) if self.seen.contains_key(&file.0) => {}
                     // Files come before their inodes.
                     Some(_) => self.find(Finding::new(FindingKind::LostObject, object.0)),
-                    None if object == VOLUME => {}
+                    // A member of a pool, looked at by itself, has one more.
+                    None if object == VOLUME || object == ObjectId::POOL => {}
                     None => self.inode(object)?,
                 }
             }

@@ -137,8 +137,8 @@ pub fn in_background(
     // An image is named by a path that holds whatever the working directory is.
     let spec = Spec::from_argument(image)?.with_absolute_paths();
     let image = match spec.image_path() {
-        // It names two disks, and neither alone says what it is.
-        Some(_) if matches!(spec, Spec::Tier(_)) => OsString::from(spec.to_string()),
+        // It names several devices, and none alone says what it is.
+        Some(_) if matches!(spec, Spec::Tier(_) | Spec::Pool(_)) => OsString::from(spec.to_string()),
         Some(path) => {
             let absolute = std::path::absolute(path).map_err(|error| Error::host_file("open", path, &error))?;
             let text = spec.to_string();

@@ -20,6 +20,7 @@ use std::ffi::OsString;
     onode mkfs --parity 1 disk.img                        (a lost page of 16 loses nothing)\n  \
     onode mkfs --page 2K --spare 0 --pages-per-block 128 disk.img\n  \
     onode mkfs flash:disk.img,placement=split+atime\n  \
+    onode mkfs pool:flash:a.img,size=4G+flash:b.img,size=4G   (every file on both; see onode pool)\n  \
     onode mkfs --encrypt disk.img                         (asks for a passphrase; see onode key)\n  \
     onode mkfs --encrypt --key-file disk.key disk.img\n\n\
     Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints.\n\
@@ -89,7 +90,12 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
                 disks.size = Some(figure("--size", size)?);
             }
         }
-        Spec::Ram(_) => {}
+        Spec::Pool(_) if arguments.size.is_some() => {
+            let what = format!("cannot make {spec}");
+            return Err(Error::new(Class::Usage, what, "each member has its own size")
+                .hint("say it with the member: pool:flash:a.img,size=4G+flash:b.img,size=4G"));
+        }
+        Spec::Ram(_) | Spec::Pool(_) => {}
         // What was said of a size must not be passed over.
         _ => {
             let what = format!("cannot make {spec}");
