@@ -2,10 +2,13 @@
 
 mod common;
 
+use common::faulty::{Fault, Faulty};
+use common::pool::{Device, members};
 use common::readers::run;
 use common::vault::Vault;
 use onode_object::Compression;
-use onode_services::Compressed;
+use onode_services::{Compressed, Pool};
+use std::sync::Arc;
 
 #[test]
 fn nobody_reads_a_mixture_of_compressed_content() {
@@ -15,4 +18,22 @@ fn nobody_reads_a_mixture_of_compressed_content() {
 #[test]
 fn nobody_reads_a_mixture_of_encrypted_content() {
     run(|ram| Box::new(Vault::new().open(&ram)), 500).unwrap();
+}
+
+/// One member dies meanwhile, and readers go on as if nothing had been.
+#[test]
+fn nobody_reads_a_mixture_of_a_pool() {
+    for place in 0..2 {
+        run(
+            |ram| {
+                let other = Arc::new(onode_object::RamDevice::new(1 << 30));
+                let dying = Faulty::new(&other, Fault::Dead, 1500);
+                let mut devices: Vec<Device> = vec![ram, dying];
+                devices.rotate_left(place);
+                Box::new(Pool::create([1; 16], members(&devices)).unwrap())
+            },
+            2000,
+        )
+        .unwrap();
+    }
 }
