@@ -77,7 +77,11 @@ impl Media {
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Compressed => Self::wrapped(compressed::PREFIX),
             Self::Encrypted => Self::wrapped(encrypted::PREFIX),
-            Self::Pool => SHAPES.iter().map(|shape| format!("{}{}", pool::PREFIX, shape.name)).collect(),
+            // What a pool records of changes takes half of what is left on the smallest.
+            Self::Pool => {
+                let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
+                shapes.map(|shape| format!("{}{}", pool::PREFIX, shape.name)).collect()
+            }
         }
     }
 

@@ -3,10 +3,11 @@
 use onode_crash::task::replay;
 
 /// What each of them showed.
-const ONCE_FAILED: [(&str, &str); 3] = [
+const ONCE_FAILED: [(&str, &str); 4] = [
     ("back.triple.compressed-scm-4k.48028:802:5", "a rewritten file that found no room was empty after its close"),
     ("back.full.encrypted-scm-4k.1000:5735:30", "the same with much behind it"),
     ("back.brim.encrypted-tier-alone.1000", "a sync was refused for what had been promised"),
+    ("object.read.pool-nandsim.1000:4717:45056:1323:1", "an access time was older than one that a sync covered"),
 ];
 
 #[test]
