@@ -121,6 +121,11 @@ fn damage_on_one_member_is_read_around_and_repaired() {
     assert!(said.contains("written to members again"), "{said}");
     onode!("check", &members[1]).succeeds();
     assert_eq!(get(&place, &members[1], "/file"), bytes);
+    // A scrub looks at every member, and mends as well.
+    fs::write(victim, &medium).expect("damaged");
+    let said = ended(&mut onode!("scrub", &pool), 0);
+    assert!(said.contains("written again"), "{said}");
+    onode!("check", &members[1]).succeeds();
 }
 
 #[test]

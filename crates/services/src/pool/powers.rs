@@ -112,7 +112,10 @@ impl<D: ObjectDevice> Scrub for Pool<D> {
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
         let mut report = ScrubReport::default();
         let objects = self.list(from, limit)?;
-        report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
+        // Fewer than were asked for may come although there are more.
+        if let Some(last) = objects.last() {
+            report.next = self.list(ObjectId(last.0 + 1), 1)?.first().copied();
+        }
         self.scrub_all(&objects, &mut report)?;
         Ok(report)
     }
