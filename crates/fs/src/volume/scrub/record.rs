@@ -1,5 +1,5 @@
 //! What is kept of scrubs on the volume object: how the last one ended, and how far one has come
-//! that is not at its end. [`KEY`] has it; programs that do not know it leave it alone.
+//! that is not at its end. One attribute has it; programs that do not know it leave it alone.
 //!
 //! It is no setting of the volume: if it is damaged or lost, the next scrub begins anew.
 
