@@ -258,12 +258,8 @@ impl Cleaner {
     /// and room for what is on it. Whole, because what else lies there may fail next, and because
     /// only an erase gives its rows their parity back. False if there was nothing to do.
     pub fn move_doubtful(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
-        let pages = volume.log.store().pages().to_move();
-        // What is being filled comes when it is full.
-        let is_full = |segment: &u32| volume.log.table().get(*segment).state != SegmentState::Open;
-        let segment = pages.iter().map(|at| at.segment).find(is_full);
         let may_write = volume.log.store().latch().why().is_none() && volume.room().has_room(2);
-        let Some(segment) = segment.filter(|_| may_write) else { return Ok(false) };
+        let Some(segment) = volume.log.doubtful_segment().filter(|_| may_write) else { return Ok(false) };
         volume.prepare_writing()?;
         if !is_planted(Bug::RebuiltNotMoved) {
             self.clean_segment(volume, segment)?;

@@ -164,7 +164,7 @@ impl Core {
         if self.log.store().latch().why().is_some() {
             return Ok(());
         }
-        if self.checkpoints.is_clean() && !self.log.has_doubtful() {
+        if self.checkpoints.is_clean() && self.log.doubtful_segment().is_none() {
             return self.checkpoints.close_memory(&mut self.index, &mut self.log);
         }
         self.checkpoint(true)?;

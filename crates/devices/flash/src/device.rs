@@ -211,7 +211,7 @@ impl ObjectDevice for FlashDevice {
             cleaner.move_doubtful(&mut volume)?
         };
         report.done += u32::from(has_moved);
-        report.more = has_moved && self.core.lock().log().has_doubtful();
+        report.more = has_moved && self.core.lock().log().doubtful_segment().is_some();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {

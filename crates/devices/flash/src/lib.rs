@@ -16,7 +16,6 @@
 //!   to a segment that was open at a crash.
 //! * Every page carries a checksum bound to its place and to the segment's sequence number, every
 //!   tree node one in its parent: torn, stale and misdirected pages are errors, never data.
-//!
 //! * On a volume made with parity every page belongs to a row with one to three pages of
 //!   Reed-Solomon parity in other erase blocks: so many lost ones are found again, and moved.
 //!

@@ -11,7 +11,7 @@ use onode_flash::check::{CheckOptions, FindingKind, check};
 use onode_flash::format::{PageKind, PageTrailer};
 use onode_flash::layout::{Layout, Row};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions, RepairOptions, repair};
-use onode_media::{Geometry, IoTag, Nand, PageAddress, SimNand};
+use onode_media::{Geometry, PageAddress, SimNand};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
 use std::collections::BTreeMap;
 
@@ -190,7 +190,7 @@ fn everything_is_there(volume: &Volume, medium: &Patched, what: &str) {
     let options = MountOptions::default();
     let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());
     assert!(report.is_sound(), "{what}: {:?}", report.findings);
-    let medium = Owned::new(medium.clone());
+    let medium = Shared::holding(medium.clone());
     let device = FlashDevice::mount(medium.clone(), &options).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(compare(&device, &volume.state), Ok(Compared::Same), "{what}");
     while device.maintain(8).unwrap().more {}
@@ -204,37 +204,6 @@ fn everything_is_there(volume: &Volume, medium: &Patched, what: &str) {
 fn rebuilt(device: &FlashDevice) -> u64 {
     let counters = device.inspect().unwrap().counters();
     counters.iter().find(|(name, _)| name == "pages_rebuilt").unwrap().1
-}
-
-/// A medium in the hands of several devices, one after another.
-#[derive(Clone)]
-struct Owned(std::sync::Arc<std::sync::Mutex<Patched>>);
-
-impl Owned {
-    fn new(medium: Patched) -> Self {
-        Self(std::sync::Arc::new(std::sync::Mutex::new(medium)))
-    }
-}
-
-impl Nand for Owned {
-    fn geometry(&self) -> Geometry {
-        self.0.lock().unwrap().geometry()
-    }
-    fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().unwrap().read(page, data, spare, tag)
-    }
-    fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().unwrap().program(page, data, spare, tag)
-    }
-    fn erase(&mut self, block: onode_media::BlockAddress, tag: IoTag) -> onode_media::Result<()> {
-        self.0.lock().unwrap().erase(block, tag)
-    }
-    fn is_bad(&mut self, block: onode_media::BlockAddress) -> onode_media::Result<bool> {
-        self.0.lock().unwrap().is_bad(block)
-    }
-    fn mark_bad(&mut self, block: onode_media::BlockAddress) -> onode_media::Result<()> {
-        self.0.lock().unwrap().mark_bad(block)
-    }
 }
 
 /// Spoils `hit` pages of every so-manieth row, one row at a time, in every way.
@@ -383,7 +352,7 @@ fn a_repair_moves_what_was_found_again() {
     for row in rows.iter().step_by(5) {
         let mut medium = Patched::new(&volume.now);
         medium.patch(row[0], (vec![0; 512], vec![0; 64]));
-        let medium = Owned::new(medium);
+        let medium = Shared::holding(medium);
         let repaired = repair(medium.clone(), &RepairOptions::default()).unwrap();
         assert!(repaired.actions.iter().all(|action| !action.is_loss()), "{:?}", repaired.actions);
         let report = check(&mut medium.clone(), &CheckOptions::default(), &mut |_, _| ());

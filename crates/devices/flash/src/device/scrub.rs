@@ -42,10 +42,7 @@ impl Scrub for FlashDevice {
             let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
             report.rebuilt += state.rebuilt.len() as u64;
             report.lost += (state.lost.len() + state.doubtful.len()) as u64;
-            if state.wrong_parity > 0 || state.unprotected > 0 {
-                report.unprotected += 1;
-                log.store().pages().note_row_to_move(row);
-            }
+            report.unprotected += u64::from(state.lacks_parity());
         }
         Ok(report)
     }

@@ -87,13 +87,15 @@ impl Log {
         self.store.close_rows()
     }
 
-    /// Whether a segment that is full has pages that something is wrong with.
-    pub fn has_doubtful(&self) -> bool {
+    /// A segment that has pages that something is wrong with. What is being filled comes when it is
+    /// full.
+    pub fn doubtful_segment(&self) -> Option<u32> {
         let is_full = |at: &SegmentPage| self.table.get(at.segment).state != SegmentState::Open;
-        self.store.pages().to_move().iter().any(is_full)
+        self.store.pages().to_move().into_iter().find(is_full).map(|at| at.segment)
     }
 
-    /// How the pages of `row` agree, if its segment has any that count.
+    /// How the pages of `row` agree, if its segment has any that count. What has no sound parity is
+    /// noted to be moved.
     ///
     /// # Errors
     /// Of the medium's host.
@@ -102,7 +104,11 @@ impl Log {
         if !matches!(entry.state, SegmentState::Full | SegmentState::Failing) || entry.live_bytes == 0 {
             return Ok(None);
         }
-        self.store.examine_row(row, entry.sequence, tag).map(Some)
+        let state = self.store.examine_row(row, entry.sequence, tag)?;
+        if state.lacks_parity() {
+            self.store.pages().note_row_to_move(row);
+        }
+        Ok(Some(state))
     }
 
     /// Makes everything programmed so far survive a failure of the host, too.

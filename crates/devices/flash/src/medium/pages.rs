@@ -37,6 +37,14 @@ pub struct VerifiedPage {
 }
 
 impl VerifiedPage {
+    /// The page that says this of itself, with what `trailer`, which holds its trailer first, has
+    /// of its payload.
+    fn of(info: PageInfo, payload: &[u8], trailer: &[u8]) -> Self {
+        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+        let payload = if more.is_empty() { payload.into() } else { [payload, more].concat().into() };
+        Self { payload, info }
+    }
+
     /// The record frames at its end.
     pub fn records(&self) -> &[u8] {
         &self.payload[self.payload.len() - self.info.record_bytes..]
@@ -173,9 +181,7 @@ impl Pages {
         trailer: &[u8],
     ) -> core::result::Result<VerifiedPage, PageFault> {
         let info = page::verify(self.seed, address, sequence, trailer, payload)?;
-        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
-        let payload = if more.is_empty() { payload.into() } else { [payload, more].concat().into() };
-        Ok(VerifiedPage { payload, info })
+        Ok(VerifiedPage::of(info, payload, trailer))
     }
 
     /// Fills `out` with what `wants` ask for; the error names the wants of the first run with a bad

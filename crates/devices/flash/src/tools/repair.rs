@@ -270,8 +270,7 @@ fn scan_rows(core: &mut Core) -> Result<Vec<Action>> {
         let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
         let Row { segment, row: number } = row;
         actions.extend(state.rebuilt.iter().map(|at| Action::PageRebuilt { segment, page: at.page }));
-        if state.wrong_parity > 0 || state.unprotected > 0 {
-            log.store().pages().note_row_to_move(row);
+        if state.lacks_parity() {
             actions.push(Action::RowProtected { segment, row: number });
         }
     }

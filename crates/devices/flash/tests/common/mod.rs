@@ -15,8 +15,13 @@ use onode_object::conformance::Harness;
 use std::sync::{Arc, Mutex};
 
 /// A NAND in the hands of both the test and the device.
-#[derive(Clone)]
-pub struct Shared(Arc<Mutex<SimNand>>);
+pub struct Shared<N = SimNand>(Arc<Mutex<N>>);
+
+impl<N> Clone for Shared<N> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 impl Shared {
     /// A blank chip.
@@ -28,19 +33,21 @@ impl Shared {
     pub fn with_options(geometry: Geometry, options: SimOptions) -> Self {
         Self(Arc::new(Mutex::new(SimNand::new(geometry, options).unwrap())))
     }
+}
 
+impl<N> Shared<N> {
     /// A chip that is there already.
-    pub fn holding(nand: SimNand) -> Self {
+    pub fn holding(nand: N) -> Self {
         Self(Arc::new(Mutex::new(nand)))
     }
 
     /// Looks at or changes the chip.
-    pub fn with<T>(&self, with: impl FnOnce(&mut SimNand) -> T) -> T {
+    pub fn with<T>(&self, with: impl FnOnce(&mut N) -> T) -> T {
         with(&mut self.0.lock().unwrap())
     }
 }
 
-impl Nand for Shared {
+impl<N: Nand + 'static> Nand for Shared<N> {
     fn geometry(&self) -> Geometry {
         self.with(|nand| nand.geometry())
     }
@@ -71,7 +78,7 @@ impl Nand for Shared {
 }
 
 /// One request at a time, but each without the device's lock.
-impl SharedNand for Shared {
+impl<N: Nand + 'static> SharedNand for Shared<N> {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.with(|nand| nand.read_run(first, data, spare, tag))
     }

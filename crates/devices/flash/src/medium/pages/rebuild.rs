@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_codec::parity::{RowParity, RowSignature, Signature, recover};
-use onode_media::MediaErrorKind;
+use onode_media::{MediaErrorKind, PageAddress};
 
 /// More pages are not noted down to be moved: the segments of those known are, and a scrub finds
 /// the others.
@@ -27,7 +27,7 @@ impl State {
 }
 
 /// A page as it stands on the medium.
-pub struct RawPage {
+struct RawPage {
     payload: Vec<u8>,
     /// Trailer, and what follows it.
     behind: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct RawPage {
 type Read = (RawPage, Result<PageInfo, PageFault>);
 
 /// What the parity of a row knows.
-pub(super) struct KnownRow {
+struct KnownRow {
     /// Pages that it covers.
     columns: u32,
     /// The sequence number of its segment.
@@ -85,36 +85,47 @@ impl Pages {
         self.state.lock().note_to_move(self.layout.content_page(row, 0));
     }
 
-    /// Reads the page `at`.
+    /// Reads and verifies a page.
     ///
     /// # Errors
     /// Of the medium, if it is not the page alone that cannot be read.
-    fn raw(&self, at: SegmentPage, medium: &mut ReadRun<'_>) -> onode_media::Result<Option<RawPage>> {
+    fn read_one(
+        &self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        medium: &mut ReadRun<'_>,
+    ) -> onode_media::Result<Read> {
         let shape = &self.layout.geometry;
         let mut payload = vec![0; shape.page_bytes as usize];
         let in_spare = Layout::trailer_in_spare(shape);
         let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
-        match medium(self.layout.address(at), &mut payload, &mut spare) {
-            Ok(()) => {}
-            Err(error) if error.kind == MediaErrorKind::Uncorrectable => return Ok(None),
-            Err(error) => return Err(error),
-        }
+        let read = medium(address, &mut payload, &mut spare);
         let rest = payload.split_off(self.layout.payload_bytes as usize);
-        Ok(Some(RawPage { payload, behind: if in_spare { spare } else { rest } }))
-    }
-
-    /// Reads and verifies the page `at`.
-    fn read_one(&self, at: SegmentPage, sequence: Option<u32>, medium: &mut ReadRun<'_>) -> onode_media::Result<Read> {
-        let Some(raw) = self.raw(at, medium)? else {
-            let nothing = RawPage { payload: Vec::new(), behind: Vec::new() };
-            return Ok((nothing, Err(PageFault::Checksum)));
+        let raw = RawPage { payload, behind: if in_spare { spare } else { rest } };
+        let info = match read {
+            Ok(()) => page::verify(self.seed, address, sequence, &raw.behind, &raw.payload),
+            Err(error) if error.kind == MediaErrorKind::Uncorrectable => Err(PageFault::Checksum),
+            Err(error) => return Err(error),
         };
-        let info = page::verify(self.seed, self.layout.address(at), sequence, &raw.behind, &raw.payload);
         Ok((raw, info))
     }
 
+    /// Reads and verifies a page, past the cache.
+    ///
+    /// # Errors
+    /// Of the medium.
+    pub fn examine(
+        &self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        medium: &mut ReadRun<'_>,
+    ) -> onode_media::Result<Examined<VerifiedPage>> {
+        let (raw, info) = self.read_one(address, sequence, medium)?;
+        Ok(info.map(|info| VerifiedPage::of(info, &raw.payload, &raw.behind)).into())
+    }
+
     /// What the parity of `row` knows; nothing if it has none that is sound.
-    pub(super) fn known_row(
+    fn known_row(
         &self,
         row: Row,
         sequence: Option<u32>,
@@ -124,7 +135,8 @@ impl Pages {
         let mut parities = vec![None; self.layout.parity_pages as usize];
         for number in 0..self.layout.parity_pages {
             let expected = known.as_ref().map(|known| known.sequence).or(sequence);
-            let (raw, info) = self.read_one(self.layout.parity_page(row, number), expected, medium)?;
+            let (raw, info) =
+                self.read_one(self.layout.address(self.layout.parity_page(row, number)), expected, medium)?;
             let Ok(info) = info else { continue };
             let is_parity = info.kind == PageKind::Parity && info.echo_bytes == number as usize;
             let columns = info.record_bytes as u32;
@@ -153,10 +165,10 @@ impl Pages {
         sequence: Option<u32>,
         medium: &mut ReadRun<'_>,
     ) -> onode_media::Result<Option<VerifiedPage>> {
-        let (row, Some(column)) = self.layout.row_of(at) else { return Ok(None) };
         if !self.layout.has_parity() || is_planted(Bug::ParityUnused) {
             return Ok(None);
         }
+        let (row, Some(column)) = self.layout.row_of(at) else { return Ok(None) };
         let Some(known) = self.known_row(row, sequence, medium)?.filter(|known| column < known.columns) else {
             return Ok(None);
         };
@@ -164,7 +176,7 @@ impl Pages {
         let mut lost = Vec::new();
         let mut records = Vec::new();
         for other in 0..known.columns {
-            let page = self.layout.content_page(row, other);
+            let page = self.layout.address(self.layout.content_page(row, other));
             let read = if other == column { None } else { Some(self.read_one(page, Some(known.sequence), medium)?) };
             match read {
                 Some((raw, Ok(info))) => found.push_parts(&raw.covered(&info, &mut records, &self.layout)),
@@ -209,10 +221,11 @@ impl Pages {
         sequence: Option<u32>,
         medium: &mut ReadRun<'_>,
     ) -> onode_media::Result<Examined<VerifiedPage>> {
-        let (raw, info) = self.read_one(at, sequence, medium)?;
-        match info {
-            Ok(_) => Ok(self.verified(self.layout.address(at), sequence, &raw.payload, &raw.behind).into()),
-            Err(fault) => Ok(self.rebuild(at, sequence, medium)?.map_or(Examined::Unsound(fault), Examined::Sound)),
+        match self.examine(self.layout.address(at), sequence, medium)? {
+            Examined::Unsound(fault) => {
+                Ok(self.rebuild(at, sequence, medium)?.map_or(Examined::Unsound(fault), Examined::Sound))
+            }
+            sound => Ok(sound),
         }
     }
 }
@@ -233,6 +246,13 @@ pub struct RowState {
     pub unprotected: u32,
 }
 
+impl RowState {
+    /// Whether what lies in the row has to get another parity.
+    pub const fn lacks_parity(&self) -> bool {
+        self.wrong_parity > 0 || self.unprotected > 0
+    }
+}
+
 impl Pages {
     /// Looks at every page of `row`, and at whether their signatures agree: the parity of the
     /// signatures of the pages is the signature of the page of parity, so nothing is decoded.
@@ -248,7 +268,7 @@ impl Pages {
         let (mut is_whole, mut doubtful) = (true, Vec::new());
         for column in 0..self.layout.row_pages() {
             let at = self.layout.content_page(row, column);
-            let (raw, info) = self.read_one(at, Some(sequence), medium)?;
+            let (raw, info) = self.read_one(self.layout.address(at), Some(sequence), medium)?;
             let is_covered = known.is_some() && column < columns;
             match info {
                 Ok(info) => {

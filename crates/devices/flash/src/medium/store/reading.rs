@@ -7,12 +7,11 @@
 use super::Store;
 use crate::medium::errors::from_media;
 use crate::medium::format::PageKind;
-use crate::medium::layout::{Layout, Row, SegmentPage};
-use crate::medium::page::{Examined, PageFault, PageInfo};
+use crate::medium::layout::{Row, SegmentPage};
+use crate::medium::page::{Examined, PageInfo};
 use crate::medium::pages::{Beside, Cause, Failed, PageReader, RowState, VerifiedPage, Want};
 use crate::medium::saved::SavedPages;
 use alloc::sync::Arc;
-use alloc::vec;
 use onode_media::{IoTag, PageAddress};
 use onode_object::Result;
 
@@ -42,20 +41,9 @@ impl Store {
         sequence: Option<u32>,
         tag: IoTag,
     ) -> Result<Examined<VerifiedPage>> {
-        let shape = self.layout.geometry;
-        let mut data = vec![0; shape.page_bytes as usize];
-        let in_spare = Layout::trailer_in_spare(&shape);
-        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
-        match self.nand.read(address, &mut data, &mut spare, tag) {
-            Ok(()) => {}
-            Err(error) if error.kind == onode_media::MediaErrorKind::Uncorrectable => {
-                return Ok(Examined::Unsound(PageFault::Checksum));
-            }
-            Err(error) => return Err(from_media("read", &error)),
-        }
-        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
-        let trailer = if in_spare { &spare[..] } else { rest };
-        Ok(self.pages.verified(address, sequence, payload, trailer).into())
+        let Self { pages, nand, .. } = self;
+        let found = pages.examine(address, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
+        found.map_err(|error| from_media("read", &error))
     }
 
     /// Reads and verifies page `at` of a segment, past the cache, or finds it again from the parity
@@ -69,22 +57,10 @@ impl Store {
         sequence: Option<u32>,
         tag: IoTag,
     ) -> Result<Examined<VerifiedPage>> {
-        match self.examine(self.layout.address(at), sequence, tag)? {
-            Examined::Unsound(fault) => {
-                Ok(self.rebuild(at, sequence, tag)?.map_or(Examined::Unsound(fault), Examined::Sound))
-            }
-            sound => Ok(sound),
-        }
-    }
-
-    /// Page `at` from the parity of its row; nothing if there is none, or too little.
-    fn rebuild(&mut self, at: SegmentPage, sequence: Option<u32>, tag: IoTag) -> Result<Option<VerifiedPage>> {
-        if !self.layout.has_parity() {
-            return Ok(None);
-        }
         let Self { pages, nand, .. } = self;
-        let rebuilt = pages.rebuild(at, sequence, &mut |first, data, spare| nand.read_run(first, data, spare, tag));
-        rebuilt.map_err(|error| from_media("read", &error))
+        let found =
+            pages.examine_or_rebuild(at, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
+        found.map_err(|error| from_media("read", &error))
     }
 
     /// How the pages of `row` agree, in a segment opened with `sequence`.
@@ -93,7 +69,7 @@ impl Store {
     /// Of the medium's host.
     pub fn examine_row(&mut self, row: Row, sequence: u32, tag: IoTag) -> Result<RowState> {
         let Self { pages, nand, .. } = self;
-        let state = pages.examine_row(row, sequence, &mut |first, data, spare| nand.read_run(first, data, spare, tag));
+        let state = pages.examine_row(row, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
         state.map_err(|error| from_media("read", &error))
     }
 
