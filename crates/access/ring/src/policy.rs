@@ -6,13 +6,17 @@
 //! which nothing but threads of `SCHED_IDLE` run counts as idle, so the program stays. But such a
 //! thread hardly runs while anything else wants its processor.
 //!
+//! Where the requests of several programs come to one processor, the thread has to run between
+//! them, so there it keeps the usual policy.
+//!
 //! Keeps true: no thread has that policy for longer than [`PERIOD`] twice without handing over an
 //! answer, whatever else runs; where it was taken away soon after it was given, it is given less
 //! and less often.
 #![allow(unsafe_code, reason = "no crate of ours has the call that sets a policy")]
 
 use onode_base::sync::{Condvar, Mutex, MutexGuard, rank};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,9 +38,27 @@ struct Thread {
     answered: AtomicU64,
 }
 
+/// The programs whose requests come to one processor.
+#[derive(Default)]
+struct Programs {
+    last: AtomicU32,
+    /// When its last request came, in nanoseconds after the beginning of all.
+    came: AtomicU64,
+}
+
+impl Programs {
+    /// A request of a program comes; whether no other's came shortly before.
+    fn is_alone(&self, program: u32, now: u64) -> bool {
+        let before = self.last.swap(program, Ordering::Relaxed);
+        let since = now.saturating_sub(self.came.swap(now, Ordering::Relaxed));
+        before == program || since >= CLOSE
+    }
+}
+
 /// The policies of the threads of one mount.
 pub struct Policies {
     since: Instant,
+    programs: Mutex<BTreeMap<u16, Arc<Programs>>, rank::RingPrograms>,
     threads: Mutex<Vec<Arc<Thread>>, rank::RingPolicies>,
     /// A thread has got the low policy.
     lowered: Condvar,
@@ -65,20 +87,26 @@ impl Policies {
         if !std::thread::spawn(try_out).join().unwrap_or(false) {
             return None;
         }
-        let made = Arc::new(Self { since: Instant::now(), threads: Mutex::default(), lowered: Condvar::new() });
+        let made = Arc::new(Self {
+            since: Instant::now(),
+            programs: Mutex::default(),
+            threads: Mutex::default(),
+            lowered: Condvar::new(),
+        });
         let deputy = Arc::downgrade(&made);
         std::thread::Builder::new().name("policies".to_owned()).spawn(move || look_after(&deputy)).ok()?;
         Some(made)
     }
 
-    /// The policy of the thread that calls this.
+    /// The policy of the thread that calls this, which is kept on a processor.
     #[must_use]
-    pub fn of_this_thread(self: &Arc<Self>) -> Policy {
+    pub fn of_this_thread(self: &Arc<Self>, processor: u16) -> Policy {
         // SAFETY: the call has no arguments and cannot fail.
         let id = unsafe { libc::gettid() };
         let thread = Arc::new(Thread { id, is_low: AtomicBool::new(false), answered: AtomicU64::new(0) });
         self.threads().push(Arc::clone(&thread));
-        Policy { all: Arc::clone(self), thread, streak: Streak::new(), was_low: false }
+        let programs = Arc::clone(self.programs.lock().entry(processor).or_default());
+        Policy { all: Arc::clone(self), thread, programs, streak: Streak::new(), was_low: false }
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
@@ -160,6 +188,7 @@ impl Streak {
 pub struct Policy {
     all: Arc<Policies>,
     thread: Arc<Thread>,
+    programs: Arc<Programs>,
     streak: Streak,
     /// The last answer was handed over with the low policy.
     was_low: bool,
@@ -172,17 +201,25 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
-    /// A request came.
-    pub(crate) fn came(&mut self) {
+    /// A request of a program came.
+    pub(crate) fn came(&mut self, program: u32) {
+        let now = self.all.now();
+        let is_alone = self.programs.is_alone(program, now);
         if self.thread.is_low.load(Ordering::SeqCst) {
-            self.streak.served = self.streak.served.saturating_add(1);
-            return;
+            if is_alone {
+                self.streak.served = self.streak.served.saturating_add(1);
+                return;
+            }
+            set(0, libc::SCHED_OTHER);
+            self.thread.is_low.store(false, Ordering::SeqCst);
+            self.was_low = true;
         }
         if self.was_low {
+            self.was_low = false;
             self.streak.ended();
         }
-        let idle = self.all.now().saturating_sub(self.thread.answered.load(Ordering::SeqCst));
-        if self.streak.came(idle < CLOSE) && set(0, libc::SCHED_IDLE) {
+        let idle = now.saturating_sub(self.thread.answered.load(Ordering::SeqCst));
+        if self.streak.came(is_alone && idle < CLOSE) && set(0, libc::SCHED_IDLE) {
             self.thread.answered.store(self.all.now(), Ordering::SeqCst);
             self.thread.is_low.store(true, Ordering::SeqCst);
             // A deputy that has just seen nothing to look after waits by now, and is woken.
@@ -229,9 +266,9 @@ mod tests {
     #[test]
     fn a_thread_that_does_not_answer_gets_its_policy_back() {
         let Some(policies) = Policies::start() else { return };
-        let mut policy = policies.of_this_thread();
+        let mut policy = policies.of_this_thread(0);
         for _ in 0..4 * STREAK_LEAST {
-            policy.came();
+            policy.came(1);
             policy.answers();
         }
         let (thread, policy_of) = (Arc::clone(&policy.thread), |id| {
@@ -247,8 +284,14 @@ mod tests {
         }
         assert_eq!(policy_of(thread.id), libc::SCHED_OTHER);
         policy.was_low = true;
-        policy.came();
+        policy.came(1);
         assert!(policy.streak.needed >= STREAK_LEAST);
+        // Among several programs it keeps the usual one.
+        for program in (0..8 * STREAK_LEAST).map(|n| n % 3) {
+            policy.came(program);
+            policy.answers();
+            assert!(!thread.is_low.load(Ordering::SeqCst));
+        }
         drop(policy);
         assert!(policies.threads().is_empty());
     }

@@ -161,7 +161,7 @@ impl Ring {
         let Some(slot) = self.slots.get_mut(index) else { return Err(io::Error::other("there is no such slot")) };
         slot.comes();
         if let Some(policy) = &mut self.policy {
-            policy.came();
+            policy.came(slot.program());
         }
         match serve(slot.message(&self.mailbox, index)) {
             Outcome::Answered { error, length } => {

@@ -19,6 +19,8 @@ const ALL_BYTES: usize = 288;
 /// Bytes of `fuse_out_header`.
 const ANSWER_BYTES: usize = 16;
 const UNIQUE_AT: usize = 8;
+/// `fuse_in_header.pid`.
+const PROGRAM_AT: usize = 32;
 
 /// `fuse_uring_req_header`.
 #[repr(C, align(8))]
@@ -73,6 +75,11 @@ impl Slot {
 
     fn u32_at(&self, at: usize) -> u32 {
         self.header.0[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
+    }
+
+    /// The number of the thread that waits for the answer.
+    pub(crate) fn program(&self) -> u32 {
+        self.u32_at(PROGRAM_AT)
     }
 
     /// By what the kernel knows the request.

@@ -49,6 +49,8 @@ ranks! {
     HeapLooks = "heap-looks",
     /// Whether a heap is open.
     HeapGate = "heap-gate",
+    /// Programs whose requests come to one processor.
+    RingPrograms = "ring-programs",
     /// Scheduling of threads that serve a mount.
     RingPolicies = "ring-policies",
     /// Late answers for a ring.

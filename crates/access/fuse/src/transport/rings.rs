@@ -68,7 +68,7 @@ impl Rings {
                     Ok(ring) => {
                         let _ = begun.send(Ok(ring.mailbox()));
                         drop(begun);
-                        let policy = policies.map(|policies| policies.of_this_thread());
+                        let policy = policies.map(|policies| policies.of_this_thread(share.processor));
                         // Without the thread there is no mount.
                         let kick = Box::new(move |queue| {
                             let _ = kicks.send(queue);
