@@ -120,9 +120,9 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(());
         }
+        self.write_back_in_turn()?;
         let moves = {
             let state = &mut *self.lock();
-            self.write_back_all(state)?;
             state.unsynced_since = None;
             state.directory_moves
         };
@@ -151,9 +151,9 @@ impl FileSystem {
         }
         self.look_whether_writable();
         let now = self.clock.now();
+        let any_written = self.write_back_aged(now);
         let moves = {
             let state = &mut *self.lock();
-            let any_written = self.write_back_aged(state, now);
             let waited = state.unsynced_since.is_some_and(|since| self.is_aged(since, now));
             if !any_written && !waited {
                 return;

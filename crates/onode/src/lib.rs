@@ -33,7 +33,7 @@ mod spec;
 mod volume;
 
 pub use error::{Class, Error, Result};
-pub use host::budget::{cache_bytes, memory_limit};
+pub use host::budget::{cache_bytes, memory_limit, write_cache_bytes};
 pub use host::clock::SystemClock;
 pub use host::random_bytes;
 pub use onode_base::size::{exact_size, human_size, parse_size};

@@ -63,11 +63,11 @@ impl Opening {
     }
 }
 
-/// Whether the kernel is to tell of closes. Memories that are shared keep times back even with
-/// `sync`. A kernel that was told once that there is nothing to do at a close never asks again, for
-/// no file.
+/// Whether the kernel is to tell of closes. Memories that are shared keep times back for a close,
+/// even with `sync`. A kernel that was told once that there is nothing to do at a close never asks
+/// again, for no file.
 pub(crate) const fn closing_tells(is_shared: bool, options: &Options) -> bool {
-    options.hears_closes() || (is_shared && options.flush && !options.read_only)
+    options.hears_closes() || (is_shared && !matches!(options.flush, Some(false)) && !options.read_only)
 }
 
 #[cfg(test)]
@@ -85,7 +85,9 @@ mod tests {
         assert_eq!(Opening::wanted(false, &with("ro,strictatime")), Opening::Kept);
         assert_eq!(Opening::wanted(false, &with("strictatime")), Opening::Direct);
         assert_eq!(Opening::wanted(true, &with("noatime")), Opening::Direct);
-        for (list, tells) in [("rw", true), ("ro", false), ("noflush", false), ("sync", false)] {
+        for (list, tells) in
+            [("rw", false), ("flush", true), ("flush,ro", false), ("flush,noflush", false), ("flush,sync", false)]
+        {
             assert_eq!(closing_tells(false, &with(list)), tells, "{list}");
         }
         assert!(closing_tells(true, &with("sync")) && !closing_tells(true, &with("noflush")));

@@ -58,8 +58,9 @@ pub struct Options {
     /// The kernel gathers writes before it hands them over.
     pub writeback: bool,
     /// The kernel tells of each close of a file, so that a close can tell of a write-back that
-    /// failed.
-    pub flush: bool,
+    /// failed, and commits a file that was cut and written anew; `None` where nothing else would do
+    /// what a close does.
+    pub flush: Option<bool>,
     /// Threads that serve requests; `None` for as many as suit the way requests come.
     pub threads: Option<usize>,
     /// How long a server thread looks for the next request before it goes to sleep, while requests
@@ -123,7 +124,7 @@ impl Options {
             sync: false,
             allow_other: rustix::process::geteuid().is_root(),
             writeback: false,
-            flush: true,
+            flush: None,
             threads: None,
             spin: Duration::ZERO,
             read_ahead: READ_AHEAD,
@@ -142,11 +143,11 @@ impl Options {
     }
 
     /// Whether the close of a file is heard of: it may be the moment to commit what was written, or
-    /// to tell that a write-back failed. Where nothing is written, or each write returns when it is
-    /// on the medium, there is nothing to do.
+    /// to tell that a write-back failed. It costs each close a request, so it is a choice. Where
+    /// nothing is written, or each write returns when it is on the medium, there is nothing to do.
     #[must_use]
     pub const fn hears_closes(&self) -> bool {
-        self.flush && !self.read_only && !self.sync
+        matches!(self.flush, Some(true)) && !self.read_only && !self.sync
     }
 
     /// Takes in a comma-separated list as `-o` has it; later ones win.
@@ -180,8 +181,8 @@ impl Options {
             "noallow_other" => self.allow_other = false,
             "writeback" => self.writeback = true,
             "nowriteback" => self.writeback = false,
-            "flush" => self.flush = true,
-            "noflush" => self.flush = false,
+            "flush" => self.flush = Some(true),
+            "noflush" => self.flush = Some(false),
             "defaults"
             | "default_permissions"
             | "auto"
@@ -212,7 +213,7 @@ impl Options {
         fn refused<T>(why: String) -> Result<T> {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
-                 writeback, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
+                 writeback, flush, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
                  page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
@@ -315,7 +316,10 @@ mod tests {
         assert_eq!(options.compression, Compression::Fast);
         assert!(!options.read_only && options.dev && !options.suid);
         assert_eq!((options.atime, options.threads), (Atime::Never, Some(4)));
-        assert_eq!((options.flush, options.spin, options.io_uring), (false, Duration::from_micros(7), IoUring::Off));
+        assert_eq!(
+            (options.flush, options.spin, options.io_uring),
+            (Some(false), Duration::from_micros(7), IoUring::Off)
+        );
         let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
              checkpoint=1M,clean-ahead=20,read-ahead=0,scrub=off,scrub=30d";
         options.apply(text).expect("valid");
@@ -341,7 +345,9 @@ mod tests {
         let usual = Options::new();
         assert_eq!((options.scrub, usual.scrub), (None, None));
         assert!(
-            usual.flush && usual.spin.is_zero() && (THREADS_LEAST..=THREADS_MOST).contains(&usual.device_threads())
+            usual.flush.is_none()
+                && usual.spin.is_zero()
+                && (THREADS_LEAST..=THREADS_MOST).contains(&usual.device_threads())
         );
     }
 

@@ -86,24 +86,44 @@ fn plan(inodes: Inodes, number: InodeNumber, node: &Node, limit: usize) -> Plan 
 impl FileSystem {
     /// Writes out all that is dirty of a file.
     pub(crate) fn write_back_file(&self, state: &mut State, number: InodeNumber) -> Result<()> {
-        loop {
-            let Some(node) = state.nodes.get(&number.0) else { return Ok(()) };
-            if !node.is_dirty() {
-                state.clean(number.0);
-                return Ok(());
-            }
-            let before = node.device_accessed;
-            let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
-            let is_access_only = matches!(&plan.mutations[..], [Mutation::SetAccessTime { .. }]);
-            match self.commit_promised(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
-                Ok(()) => {}
-                // Nobody hears of a read on a full device.
-                Err(error) if is_access_only && error.kind == ErrorKind::NoSpace => plan.accessed = before,
-                Err(error) => return Err(error),
-            }
-            self.written_back(state, number, &plan);
-            if plan.complete {
-                return Ok(());
+        while self.write_back_part(state, number)? {}
+        Ok(())
+    }
+
+    /// Writes out one transaction's worth of a file and tells whether it has more.
+    fn write_back_part(&self, state: &mut State, number: InodeNumber) -> Result<bool> {
+        let Some(node) = state.nodes.get(&number.0) else { return Ok(false) };
+        if !node.is_dirty() {
+            state.clean(number.0);
+            return Ok(false);
+        }
+        let before = node.device_accessed;
+        let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
+        let is_access_only = matches!(&plan.mutations[..], [Mutation::SetAccessTime { .. }]);
+        match self.commit_promised(state, Transaction { mutations: std::mem::take(&mut plan.mutations) }) {
+            Ok(()) => {}
+            // Nobody hears of a read on a full device.
+            Err(error) if is_access_only && error.kind == ErrorKind::NoSpace => plan.accessed = before,
+            Err(error) => return Err(error),
+        }
+        self.written_back(state, number, &plan);
+        Ok(!plan.complete)
+    }
+
+    /// Writes out most of a file of which much is dirty, with the lock let go after each
+    /// transaction, so that others need not wait for all of it. What is left, and a failure, is for
+    /// [`write_back_file`](Self::write_back_file).
+    pub(crate) fn write_back_ahead(&self, number: InodeNumber) {
+        // As many parts as there are now: somebody may go on writing.
+        let parts = |state: &State| match state.nodes.get(&number.0) {
+            Some(node) if !node.removed => node.dirty.bytes() / self.transaction_bytes,
+            _ => 0,
+        };
+        let all = parts(&self.lock());
+        for _ in 0..all {
+            let state = &mut *self.lock();
+            if parts(state) == 0 || self.write_back_part(state, number).is_err() {
+                return;
             }
         }
     }
@@ -111,59 +131,78 @@ impl FileSystem {
     /// Writes out all that is dirty; goes on after a failure and returns the first.
     pub(crate) fn write_back_all(&self, state: &mut State) -> Result<()> {
         let due: Vec<InodeNumber> = state.dirty().map(InodeNumber).collect();
-        self.write_back_batch(state, &due)
+        let (mut rest, mut result) = (&due[..], Ok(()));
+        while !rest.is_empty() {
+            result = result.and(self.write_back_some(state, &mut rest));
+        }
+        result
     }
 
-    /// Writes out what has been dirty for too long; tells whether there was anything.
-    pub(crate) fn write_back_aged(&self, state: &mut State, now: Timestamp) -> bool {
-        let due: Vec<InodeNumber> = state
-            .dirty()
-            .take_while(|number| {
+    /// Writes out all that is dirty now, with the lock let go after each transaction. As
+    /// [`write_back_all`](Self::write_back_all) it goes on after a failure.
+    pub(crate) fn write_back_in_turn(&self) -> Result<()> {
+        let due: Vec<InodeNumber> = self.lock().dirty().map(InodeNumber).collect();
+        self.each_in_turn(&due)
+    }
+
+    /// Writes out what has been dirty for too long, as
+    /// [`write_back_in_turn`](Self::write_back_in_turn); tells whether there was anything.
+    pub(crate) fn write_back_aged(&self, now: Timestamp) -> bool {
+        let due: Vec<InodeNumber> = {
+            let state = self.lock();
+            let is_due = |number: &u64| {
                 let since = state.nodes.get(number).and_then(|node| node.dirty_since);
                 since.is_none_or(|(since, _)| self.is_aged(since, now))
-            })
-            .map(InodeNumber)
-            .collect();
+            };
+            state.dirty().take_while(is_due).map(InodeNumber).collect()
+        };
         // Failures are remembered by the files.
-        let _ = self.write_back_batch(state, &due);
+        let _ = self.each_in_turn(&due);
         !due.is_empty()
     }
 
-    /// Writes out files, small ones together.
-    fn write_back_batch(&self, state: &mut State, files: &[InodeNumber]) -> Result<()> {
-        let mut result = Ok(());
-        let mut rest = files;
-        while !rest.is_empty() {
-            let mut transaction = Transaction::new();
-            let mut plans = Vec::new();
-            let mut bytes = 0;
-            while let Some((&number, others)) = rest.split_first() {
-                let Some(node) = state.nodes.get(&number.0) else {
-                    rest = others;
-                    continue;
-                };
-                if !plans.is_empty() && bytes + node.dirty.bytes() > self.transaction_bytes {
-                    break;
-                }
-                let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
-                bytes += plan.bytes;
-                transaction.mutations.append(&mut plan.mutations);
-                plans.push((number, plan));
-                rest = others;
+    fn each_in_turn(&self, files: &[InodeNumber]) -> Result<()> {
+        let (mut rest, mut result) = (files, Ok(()));
+        while let Some(first) = rest.first() {
+            self.write_back_ahead(*first);
+            result = result.and(self.write_back_some(&mut self.lock(), &mut rest));
+        }
+        result
+    }
+
+    /// Writes out the first of some files, or several small ones in one transaction, and takes them
+    /// off the list.
+    fn write_back_some(&self, state: &mut State, files: &mut &[InodeNumber]) -> Result<()> {
+        let mut transaction = Transaction::new();
+        let mut plans = Vec::new();
+        let mut bytes = 0;
+        while let Some((&number, others)) = files.split_first() {
+            let Some(node) = state.nodes.get(&number.0) else {
+                *files = others;
+                continue;
+            };
+            if !plans.is_empty() && bytes + node.dirty.bytes() > self.transaction_bytes {
+                break;
             }
-            let together = self.commit_promised(state, transaction);
-            for (number, plan) in plans {
-                let done = if together.is_ok() {
-                    self.written_back(state, number, &plan);
-                    if plan.complete { Ok(()) } else { self.write_back_file(state, number) }
-                } else {
-                    // One file's failure must not be every file's.
-                    self.write_back_file(state, number)
-                };
-                if let Err(error) = done {
-                    self.remember_failure(state, number, error.kind);
-                    result = result.and(Err(error));
-                }
+            let mut plan = plan(self.inodes, number, node, self.transaction_bytes);
+            bytes += plan.bytes;
+            transaction.mutations.append(&mut plan.mutations);
+            plans.push((number, plan));
+            *files = others;
+        }
+        let together = self.commit_promised(state, transaction);
+        let mut result = Ok(());
+        for (number, plan) in plans {
+            let done = if together.is_ok() {
+                self.written_back(state, number, &plan);
+                if plan.complete { Ok(()) } else { self.write_back_file(state, number) }
+            } else {
+                // One file's failure must not be every file's.
+                self.write_back_file(state, number)
+            };
+            if let Err(error) = done {
+                self.remember_failure(state, number, error.kind);
+                result = result.and(Err(error));
             }
         }
         result

@@ -108,6 +108,7 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(());
         }
+        self.write_back_ahead(number);
         let moves = {
             let state = &mut *self.lock();
             if self.node(state, number)?.removed {

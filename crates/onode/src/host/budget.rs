@@ -9,6 +9,10 @@ use std::path::Path;
 const GROUPS: &str = "/sys/fs/cgroup";
 /// With that much caches are what they are meant to be.
 const MEMORY_ENOUGH: u64 = 256 << 20;
+/// What was written may wait in that part of a larger memory, and in no more than that: a sync
+/// writes all of it.
+const WRITTEN_PART: u64 = 64;
+const WRITTEN_MOST: u64 = 512 << 20;
 
 /// Bytes of memory that this process can have, as far as can be seen: the least of what the
 /// computer has and of the limits of its control groups.
@@ -29,6 +33,17 @@ pub fn memory_limit() -> u64 {
 #[must_use]
 pub fn cache_bytes(bytes: u64) -> u64 {
     share(bytes, memory_limit())
+}
+
+/// What may be taken by what was written and waits for more, where `bytes` are the least that is
+/// good to have: files that soon go away are then never written.
+#[must_use]
+pub fn write_cache_bytes(bytes: u64) -> u64 {
+    written(bytes, memory_limit())
+}
+
+fn written(bytes: u64, limit: u64) -> u64 {
+    share(bytes, limit).max((limit / WRITTEN_PART).min(WRITTEN_MOST))
 }
 
 fn share(bytes: u64, limit: u64) -> u64 {
@@ -91,5 +106,7 @@ mod tests {
         assert_eq!(share(16 << 20, 256 << 20), 16 << 20);
         assert_eq!(share(16 << 20, 64 << 20), 4 << 20);
         assert_eq!(share(32 << 20, 64 << 20), 8 << 20);
+        let most = [(64 << 20, 4 << 20), (1 << 30, 16 << 20), (24 << 30, 384 << 20), (1 << 40, 512 << 20)];
+        assert!(most.into_iter().all(|(limit, bytes)| written(16 << 20, limit) == bytes));
     }
 }

@@ -32,7 +32,8 @@ use std::process::{Command, Stdio};
     sync, async                      every change is on the medium when its call returns; default async\n  \
     allow_other, noallow_other       all users reach the files; default for root, not for others\n  \
     writeback                        the kernel gathers writes first: faster for small writes\n  \
-    noflush                          no request when a file is closed; a failed write-back is then told by fsync alone\n  \
+    flush, noflush                   each close of a file is heard of, costs a request, and tells of a failed\n  \
+    \x20                                write-back; else fsync alone tells of it; default flush for scm that is shared\n  \
     threads=N                        threads that serve requests; default 16 by io_uring, else one for each\n  \
     \x20                                processor, 2 to 8\n  \
     io-uring=auto|on|off             requests by io_uring, which takes half the time: where the kernel offers it\n  \

@@ -6,7 +6,7 @@ use crate::signals;
 use crate::watch::record::{self, Left, Record};
 use crate::watch::settings::{Settings, Telling};
 use crate::watch::{Watch, Watched, log};
-use onode::{Class, MountOptions, Result, Spec, Volume, cache_bytes, human_size};
+use onode::{Class, MountOptions, Result, Spec, Volume, cache_bytes, human_size, write_cache_bytes};
 use onode_console::Output;
 use onode_fs::{AccessTimes, WriteMode};
 use onode_fuse::{Atime, Ending, Mount, Options, Requests};
@@ -202,11 +202,10 @@ fn is_mounted(spec: &Spec) -> bool {
 fn mount_options(options: &Options) -> MountOptions {
     let usual = MountOptions::default();
     let memory = &options.memory;
-    let fitting = |bytes: usize| usize::try_from(cache_bytes(bytes as u64)).unwrap_or(bytes);
-    let chosen = |bytes: Option<u64>, usual: usize| match bytes {
-        Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
-        None => fitting(usual),
-    };
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let fitting = |bytes: usize| size(cache_bytes(bytes as u64));
+    let chosen = |bytes: Option<u64>, usual: usize| bytes.map_or_else(|| fitting(usual), size);
+    let write_cache = memory.write_cache.unwrap_or_else(|| write_cache_bytes(usual.write_cache_bytes as u64));
     MountOptions {
         read_only: options.read_only,
         accept_loss: options.accept_loss,
@@ -220,7 +219,7 @@ fn mount_options(options: &Options) -> MountOptions {
         // The mount answers no open calls, which makes opening a file almost free.
         opens_are_counted: false,
         closes_are_heard: options.hears_closes(),
-        write_cache_bytes: chosen(memory.write_cache, usual.write_cache_bytes).max(usual.stream_bytes),
+        write_cache_bytes: size(write_cache).max(usual.stream_bytes),
         write_back_age_seconds: memory.write_back_seconds.unwrap_or(usual.write_back_age_seconds),
         name_cache_bytes: chosen(memory.name_cache, usual.name_cache_bytes),
         cached_inodes: match memory.inode_cache {
