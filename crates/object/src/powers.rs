@@ -263,7 +263,8 @@ pub struct Whereabouts {
     pub fast_bytes: u64,
     /// Bytes that are still in the logs and in memory only.
     pub log_bytes: u64,
-    /// The section that new content goes to; `None` if it bypasses the fast device.
+    /// The section that new content goes to, `any` if the device chooses; `None` if it bypasses the
+    /// fast device.
     pub section: Option<String>,
     /// Why what is not on the fast device is not there, and other things worth knowing: a line
     /// each.

@@ -275,7 +275,7 @@ impl Fast {
         if self.collection.holds_any(copy.fast..copy.fast + u64::from(copy.blocks)) {
             return None;
         }
-        self.count_hit(key, copy.fast);
+        self.count_hit(key, &copy);
         Some((copy.fast + (block - key), copy.blocks - (block - key) as u32))
     }
 
@@ -294,7 +294,7 @@ impl Fast {
             if length == 0 || !self.collection.read(copy.fast + from, own) {
                 return false;
             }
-            self.count_hit(key, copy.fast);
+            self.count_hit(key, &copy);
             block += length;
             rest = more;
         }
@@ -313,11 +313,11 @@ impl Fast {
         None
     }
 
-    fn count_hit(&mut self, key: u64, fast: u64) {
+    fn count_hit(&mut self, key: u64, copy: &map::Copy) {
         self.counts.hits += 1;
         let tick = self.tick;
-        if let Some(section) = self.section_of(fast) {
-            section.policy.hit(key, tick);
+        if let Some(section) = self.section_of(copy.fast) {
+            section.policy(copy.placed).hit(key, tick);
         }
     }
 
@@ -362,10 +362,10 @@ impl Fast {
             }
             if pinned {
                 section.pinned_blocks += blocks;
-                section.policy.remove(key);
+                section.policy(copy.placed).remove(key);
             } else {
                 section.pinned_blocks = section.pinned_blocks.saturating_sub(blocks);
-                section.policy.insert(key, blocks, tick);
+                section.policy(copy.placed).insert(key, blocks, tick);
             }
             self.map.pin(key, pinned);
             self.is_changed = true;
@@ -423,7 +423,9 @@ impl Fast {
         for number in 0..self.sections.len() {
             let is_short = self.sections.get(number).is_some_and(Section::is_short);
             if done < budget && is_short {
-                self.make_room(number, 0)?;
+                // Others than what was placed there go first.
+                let only_placed = self.sections.get(number).is_some_and(|section| section.lent_blocks() == 0);
+                self.make_room(number, 0, only_placed)?;
                 done += 1;
             }
         }

@@ -41,6 +41,28 @@ pub trait Policy: Send {
 
     /// Whether `key` is among what would be kept the longest.
     fn is_hot(&self, key: u64) -> bool;
+
+    /// How often `key` was asked for of late, as far as that is known.
+    fn heat(&self, key: u64) -> u8 {
+        let _ = key;
+        0
+    }
+
+    /// The [`heat`](Self::heat) of what would go first.
+    fn least_heat(&self) -> u8 {
+        0
+    }
+
+    /// `key` has at least so much heat: it is a part of what was asked for so often.
+    fn warm(&mut self, key: u64, heat: u8) {
+        let _ = (key, heat);
+    }
+
+    /// Keeps `key`, which was kept before a mount and had so much heat.
+    fn insert_warm(&mut self, key: u64, size: u64, heat: u8) {
+        self.warm(key, heat);
+        self.insert(key, size, 0);
+    }
 }
 
 /// Makes an empty policy for content of so many blocks in all.

@@ -35,7 +35,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A section for files below a few extents and one for larger ones.
+/// A section for what is smaller than a large extent, and one for the rest. What one of them has
+/// to spare the other uses.
 const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
 const LEAST_CACHE_BYTES: u64 = 2 << 20;

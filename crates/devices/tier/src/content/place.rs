@@ -15,6 +15,8 @@ use alloc::vec::Vec;
 use onode_object::powers::{Moved, Place, SectionSize, Whereabouts};
 use onode_object::{Error, ErrorKind, ObjectId, Placement, Result, Target};
 
+/// The section of what the device may put anywhere.
+const ANY_SECTION: &str = "any";
 /// Reasons that are told of one object.
 const MOST_REASONS: usize = 8;
 
@@ -157,13 +159,12 @@ fn whereabouts(core: &mut Core, object: ObjectId) -> Result<Whereabouts> {
         log_bytes: core.buffers().pending().range(object.0, 0, u64::MAX).count() as u64 * BLOCK,
         ..Whereabouts::default()
     };
-    let number = match placement.target {
+    let named = |number: u8| core.superblock().sections.get(usize::from(number)).cloned();
+    found.section = match placement.target {
         Target::Bypass => None,
-        Target::Device => Some(0),
-        Target::Section(number) => Some(usize::from(number)),
+        Target::Device => Some(ANY_SECTION.to_string()),
+        Target::Section(number) => named(number).or_else(|| Some(ANY_SECTION.to_string())),
     };
-    let names = &core.superblock().sections;
-    found.section = number.and_then(|number| names.get(number).or_else(|| names.first()).cloned());
     if !onode.has_blocks {
         found.reasons.push(format!("{} bytes lie in the tree of the big disk, with its metadata", onode.size));
     }

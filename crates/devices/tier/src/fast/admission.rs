@@ -1,8 +1,9 @@
 //! Admission: what is worth a write to the fast disk.
 //!
 //! Content that is read comes to the fast disk when it was asked for a second time within a window,
-//! never as part of a long sequential read, and only as long as the bytes that may be written a day
-//! last. Every refusal has a reason that is counted. Pure: time is handed in.
+//! as part of a long sequential read a third time if something must go for it that was asked for,
+//! and only as long as the bytes that may be written a day last. Every refusal has a reason that is
+//! counted. Pure: time is handed in.
 
 use super::piece::{Piece, Refusal};
 use crate::policy::queue::Remembered;
@@ -60,17 +61,20 @@ impl Admission {
         }
     }
 
-    /// Says whether a piece that was read from the big disk is worth being copied.
-    pub fn asked(&mut self, piece: &Piece) -> Result<(), Refusal> {
-        if self.follow(piece) > self.sequential_blocks {
-            return Err(Refusal::Sequential);
-        }
+    /// Says whether a piece that was read from the big disk is worth being copied. `is_free`:
+    /// nothing has to go for it that anybody asked for.
+    pub fn asked(&mut self, piece: &Piece, is_free: bool) -> Result<(), Refusal> {
+        let is_sequential = self.follow(piece) > self.sequential_blocks;
         let key = content_key(piece.block, piece.born);
-        if self.asked.take(key) {
-            return Ok(());
+        let times = self.asked.note(key);
+        self.asked.take(key);
+        // The big disk is good at long reads, so what must go for one waits until it comes a third
+        // time.
+        match times {
+            Some(again) if !is_sequential || is_free || again > 0 => return Ok(()),
+            _ => self.asked.push(key, u64::from(piece.blocks), times.map_or(0, |again| again + 1), self.window_blocks),
         }
-        self.asked.push(key, u64::from(piece.blocks), 0, self.window_blocks);
-        Err(Refusal::FirstHit)
+        Err(if is_sequential { Refusal::Sequential } else { Refusal::FirstHit })
     }
 
     /// A copy of `blocks` goes for want of room. Who asks for it soon does so again.

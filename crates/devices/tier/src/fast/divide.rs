@@ -1,6 +1,7 @@
 //! The sections as they are, and how they are divided anew.
 
 use super::extent::Scheme;
+use super::map::Copy;
 use super::section::Section;
 use super::{BLOCK, Fast, SectionOptions};
 use alloc::string::String;
@@ -53,6 +54,9 @@ impl Fast {
         self.superblock.division.sections = places;
         self.superblock.write_next(self.disk.as_mut())?;
         let before = core::mem::take(&mut self.map);
+        let named: Vec<_> =
+            self.sections.iter().map(|it| (it.place.name.clone(), it.place.first..it.place.end())).collect();
+        let was_in = |fast: u64| named.iter().find(|(_, place)| place.contains(&fast)).map(|(name, _)| name.as_str());
         let fresh = self.superblock.division.sections.iter().cloned();
         let (stripe, policy) = (self.superblock.division.stripe, self.settings.policy);
         self.sections = fresh.map(|place| Section::new(place, stripe, policy)).collect();
@@ -67,12 +71,13 @@ impl Fast {
             if !in_one_unit || !section.take(copy.fast, copy.blocks) {
                 continue;
             }
+            let placed = copy.placed && was_in(copy.fast) == Some(section.place.name.as_str());
             if copy.pinned {
                 section.pinned_blocks += size;
             } else {
-                section.policy.insert(block, size, tick);
+                section.policy(placed).insert(block, size, tick);
             }
-            self.map.insert(block, *copy);
+            self.map.insert(block, Copy { placed, ..*copy });
         }
         self.mover.changed();
         self.is_changed = true;

@@ -256,6 +256,10 @@ pub struct MapEntry {
     pub blocks: u16,
     /// Whether it stays until it is given up on purpose.
     pub pinned: bool,
+    /// Whether somebody chose its section.
+    pub placed: bool,
+    /// How often it was asked for of late.
+    pub heat: u8,
     /// The object.
     pub object: u64,
 }
@@ -267,7 +271,7 @@ impl MapEntry {
         put_u16(out, self.blocks);
         put_u64(out, self.born);
         out.extend_from_slice(self.fast.to_le_bytes().get(..5).unwrap_or_default());
-        out.extend_from_slice(&[u8::from(self.pinned), 0, 0]);
+        out.extend_from_slice(&[u8::from(self.pinned) | u8::from(self.placed) << 1, self.heat, 0]);
         put_u64(out, self.object);
     }
 
@@ -277,9 +281,10 @@ impl MapEntry {
         let blocks = take_u16(input)?;
         let born = take_u64(input)?;
         let fast = take_array::<5>(input)?;
-        let [flags, _, _] = take_array::<3>(input)?;
+        let [flags, heat, _] = take_array::<3>(input)?;
         let object = take_u64(input)?;
         let wide = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        Some(Self { block: wide(&block), born, fast: wide(&fast), blocks, pinned: flags & 1 != 0, object })
+        let (pinned, placed) = (flags & 1 != 0, flags & 2 != 0);
+        Some(Self { block: wide(&block), born, fast: wide(&fast), blocks, pinned, placed, heat, object })
     }
 }

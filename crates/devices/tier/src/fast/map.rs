@@ -14,6 +14,8 @@ pub(super) struct Copy {
     pub fast: u64,
     pub object: u64,
     pub pinned: bool,
+    /// Somebody chose its section.
+    pub placed: bool,
     /// It was made since the mount.
     pub is_new: bool,
 }
@@ -26,6 +28,7 @@ pub(super) struct Gone {
     pub fast: u64,
     pub blocks: u32,
     pub pinned: bool,
+    pub placed: bool,
 }
 
 /// Copies by the big disk's block at which they begin. No two of them share a block of either disk.
@@ -104,7 +107,7 @@ impl Map {
             let part =
                 |start: u64, end: u64| Copy { blocks: (end - start) as u32, fast: copy.fast + (start - key), ..copy };
             let cut = part(cut_start, cut_end);
-            gone.push(Gone { key, fast: cut.fast, blocks: cut.blocks, pinned: copy.pinned });
+            gone.push(Gone { key, fast: cut.fast, blocks: cut.blocks, pinned: copy.pinned, placed: copy.placed });
             for (start, end) in [(key, cut_start), (cut_end, end)] {
                 if start < end {
                     let rest = part(start, end);

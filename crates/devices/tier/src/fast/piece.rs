@@ -45,15 +45,26 @@ impl Piece {
         Placement::from_class(self.class)
     }
 
-    /// The section that it goes to; `None` if it bypasses the fast disk.
-    pub(super) fn section(&self, sections: usize) -> Option<usize> {
+    /// Where its placement wants it, among so many sections.
+    pub(super) fn wanted(&self, sections: usize) -> Wanted {
         match self.placement().target {
-            Target::Bypass => None,
-            Target::Device => Some(0),
-            // A section that was given up since: the first takes its content.
-            Target::Section(number) => Some(usize::from(number)).filter(|number| *number < sections).or(Some(0)),
+            Target::Bypass => Wanted::Nowhere,
+            Target::Section(number) if usize::from(number) < sections => Wanted::In(usize::from(number)),
+            // Also of a section that was given up since.
+            Target::Section(_) | Target::Device => Wanted::Anywhere,
         }
     }
+}
+
+/// Where a placement wants content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It bypasses the fast disk.
+    Nowhere,
+    /// In the section of that number.
+    In(usize),
+    /// In whichever section suits it.
+    Anywhere,
 }
 
 /// Why content is not copied to the fast disk.

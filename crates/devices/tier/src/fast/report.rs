@@ -1,5 +1,7 @@
 //! What the fast disk tells about itself.
 
+use super::piece::Wanted;
+use super::section::Section;
 use super::{Fast, Piece};
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -68,20 +70,25 @@ impl Fast {
             let name = &section.place.name;
             all.push((format!("section.{name}.blocks"), section.allocator.blocks()));
             all.push((format!("section.{name}.copied"), section.kept_blocks()));
+            all.push((format!("section.{name}.lent"), section.lent_blocks()));
             all.push((format!("section.{name}.pinned"), section.pinned_blocks));
             all.push((format!("section.{name}.room"), section.allocator.room()));
         }
         all
     }
 
-    /// Blocks that content of a placement class can fill in its section; `None` if it bypasses the
-    /// fast disk.
+    /// Blocks that content of a placement class can fill in its section, or in all of them;
+    /// `None` if it bypasses the fast disk.
     #[must_use]
     pub fn capacity(&self, class: u16) -> Option<u64> {
         let piece = Piece { block: 0, born: 0, blocks: 1, object: 0, index: 0, class };
-        let section = self.sections.get(piece.section(self.sections.len())?)?;
-        let blocks = section.allocator.blocks().saturating_sub(section.high_water());
-        Some(blocks.saturating_sub(section.pinned_blocks))
+        let sections = match piece.wanted(self.sections.len()) {
+            Wanted::Nowhere => return None,
+            Wanted::In(number) => self.sections.get(number..=number)?,
+            Wanted::Anywhere => &self.sections,
+        };
+        let blocks = |section: &Section| section.allocator.blocks().saturating_sub(section.high_water());
+        Some(sections.iter().map(|section| blocks(section).saturating_sub(section.pinned_blocks)).sum())
     }
 
     /// The names of the sections, in the order of their numbers.
@@ -99,7 +106,7 @@ impl Fast {
                 "collected, to be written with its stripe"
             } else if copy.pinned {
                 "pinned"
-            } else if section.is_some_and(|section| section.policy.is_hot(first)) {
+            } else if section.is_some_and(|section| section.heat(first, copy.placed).1) {
                 "hot"
             } else {
                 "may go when room is needed"

@@ -48,21 +48,23 @@ impl Fast {
     }
 
     /// Makes room for `blocks` in a section, and for more at once if there was too little; false if
-    /// that cannot be.
-    pub(super) fn make_room(&mut self, number: usize, blocks: u64) -> Result<bool> {
+    /// that cannot be. Content that nobody placed there drives out nothing that somebody did.
+    pub(super) fn make_room(&mut self, number: usize, blocks: u64, for_placed: bool) -> Result<bool> {
         let Some(section) = self.sections.get(number) else { return Ok(false) };
         if section.allocator.room() >= blocks + section.low_water() {
             return Ok(true);
         }
         let target = blocks + section.high_water();
         let in_order = section.is_in_order();
+        // While there is enough of what was only lent, what is hot of it is moved and not dropped.
+        let for_placed = for_placed && section.lent_blocks() < target;
         // What was given up already may be enough.
         self.release(number)?;
         if self.room(number) < target {
             if in_order {
-                self.empty_stripes(number, target)?;
+                self.empty_stripes(number, target, for_placed)?;
             } else {
-                self.evict_coldest(number, target);
+                self.evict_coldest(number, target, for_placed);
             }
             self.release(number)?;
         }
@@ -78,11 +80,11 @@ impl Fast {
     }
 
     /// Gives up the copies that the policy names until there will be room for `target` blocks.
-    fn evict_coldest(&mut self, number: usize, target: u64) {
+    fn evict_coldest(&mut self, number: usize, target: u64, for_placed: bool) {
         let mut expected = self.room(number);
         let tick = self.tick;
         while expected < target
-            && let Some(key) = self.sections.get_mut(number).and_then(|section| section.policy.victim(tick))
+            && let Some(key) = self.sections.get_mut(number).and_then(|section| section.victim(for_placed, tick))
         {
             expected += self.evict(key);
         }
@@ -98,12 +100,12 @@ impl Fast {
     }
 
     /// Empties stripes until there is room for `target` blocks, or nothing is left to be emptied.
-    fn empty_stripes(&mut self, number: usize, target: u64) -> Result<()> {
-        let mut candidates = self.candidates(number);
+    fn empty_stripes(&mut self, number: usize, target: u64, for_placed: bool) -> Result<()> {
+        let mut candidates = self.candidates(number, for_placed);
         if !candidates.iter().any(Candidate::is_worthwhile) {
             // All is hot: the coldest of it goes, wherever it lies.
-            self.evict_coldest(number, target);
-            candidates = self.candidates(number);
+            self.evict_coldest(number, target, for_placed);
+            candidates = self.candidates(number, for_placed);
             candidates.sort_by_key(|candidate| core::cmp::Reverse(candidate.hot));
         } else {
             candidates.retain(Candidate::is_worthwhile);
@@ -116,7 +118,7 @@ impl Fast {
             if self.room(number) < candidate.hot {
                 self.release(number)?;
             }
-            self.empty_stripe(number, &candidate)?;
+            self.empty_stripe(number, &candidate, for_placed)?;
             expected += candidate.size();
             expected = expected.saturating_sub(candidate.hot);
         }
@@ -124,7 +126,7 @@ impl Fast {
     }
 
     /// The stripes of a section that hold anything and are not being filled.
-    fn candidates(&self, number: usize) -> Vec<Candidate> {
+    fn candidates(&self, number: usize, for_placed: bool) -> Vec<Candidate> {
         let Some(section) = self.sections.get(number) else { return Vec::new() };
         let open = section.open_unit();
         let mut all: Vec<Candidate> = Vec::new();
@@ -138,7 +140,7 @@ impl Fast {
                 all.push(Candidate { blocks: unit, hot: 0, cold: 0, age: age + 1 });
             }
             let Some(candidate) = all.last_mut() else { continue };
-            if copy.pinned || section.policy.is_hot(key) {
+            if section.stays(key, &copy, for_placed) {
                 candidate.hot += u64::from(copy.blocks);
             } else {
                 candidate.cold += u64::from(copy.blocks);
@@ -148,13 +150,13 @@ impl Fast {
     }
 
     /// Gives up all copies of a stripe but the hot ones, which are moved as long as there is room.
-    fn empty_stripe(&mut self, number: usize, candidate: &Candidate) -> Result<()> {
+    fn empty_stripe(&mut self, number: usize, candidate: &Candidate, for_placed: bool) -> Result<()> {
         for (key, copy) in self.map.in_fast(candidate.blocks.clone()) {
             let Some(section) = self.sections.get(number) else { break };
-            let is_hot = copy.pinned || section.policy.is_hot(key);
-            if is_hot && section.allocator.room() >= u64::from(copy.blocks) {
+            let stays = section.stays(key, &copy, for_placed);
+            if stays && section.allocator.room() >= u64::from(copy.blocks) {
                 self.move_copy(number, key, copy)?;
-            } else if !copy.pinned {
+            } else if !copy.pinned && (for_placed || !copy.placed) {
                 self.evict(key);
             }
         }

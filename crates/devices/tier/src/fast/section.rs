@@ -3,6 +3,7 @@
 
 use super::extent::{Allocate, Run, Scheme};
 use super::format::SectionPlace;
+use super::map::Copy;
 use crate::policy::{Build, Policy};
 use crate::space::discard_queue::DiscardQueue;
 use alloc::boxed::Box;
@@ -12,8 +13,10 @@ use core::ops::Range;
 pub(super) struct Section {
     pub place: SectionPlace,
     pub allocator: Box<dyn Allocate>,
-    /// Knows all copies here that are not pinned.
-    pub policy: Box<dyn Policy>,
+    /// Knows the copies here that somebody placed here and that are not pinned.
+    placed: Box<dyn Policy>,
+    /// Knows the others that are not pinned.
+    others: Box<dyn Policy>,
     /// Given up; handed out again when a snapshot without them is durable.
     quarantine: Vec<Run>,
     quarantined: u64,
@@ -32,14 +35,15 @@ impl Section {
         let allocator = place.scheme.build(place.blocks, place.extent_blocks, stripe as u32);
         // Some room is always kept, so that the last part never holds anything for long.
         let kept = allocator.blocks() - high_water(allocator.as_ref()).min(allocator.blocks());
-        let policy = policy(kept);
+        let (placed, others) = (policy(kept), policy(kept));
         let units = allocator.blocks() / u64::from(allocator.unit_blocks().max(1));
         let filled = alloc::vec![0; units as usize];
         let in_order = place.scheme == Scheme::Exact && stripe > 1;
         Self {
             place,
             allocator,
-            policy,
+            placed,
+            others,
             quarantine: Vec::new(),
             quarantined: 0,
             discards: DiscardQueue::default(),
@@ -48,6 +52,45 @@ impl Section {
             in_order,
             filled,
         }
+    }
+
+    /// What knows the copies that somebody placed here, or the others.
+    pub fn policy(&mut self, placed: bool) -> &mut dyn Policy {
+        if placed { self.placed.as_mut() } else { self.others.as_mut() }
+    }
+
+    /// What goes first for content that somebody placed here, or for other content: that never
+    /// drives out what was placed here.
+    pub fn victim(&mut self, for_placed: bool, tick: u64) -> Option<u64> {
+        let other = self.others.victim(tick);
+        if for_placed { other.or_else(|| self.placed.victim(tick)) } else { other }
+    }
+
+    /// Whether a copy stays when room is made for content that somebody placed here, or for other
+    /// content.
+    pub fn stays(&self, key: u64, copy: &Copy, for_placed: bool) -> bool {
+        match copy.placed {
+            _ if copy.pinned => true,
+            true => !for_placed || self.placed.is_hot(key),
+            false => self.others.is_hot(key),
+        }
+    }
+
+    /// Blocks of copies that nobody placed here.
+    pub fn lent_blocks(&self) -> u64 {
+        self.others.used()
+    }
+
+    /// How often what would go first for content that nobody placed was asked for; `None` if
+    /// nothing would.
+    pub fn least_heat(&self) -> Option<u8> {
+        (self.others.used() > 0).then(|| self.others.least_heat())
+    }
+
+    /// How often a copy was asked for, and whether it is hot.
+    pub fn heat(&self, key: u64, placed: bool) -> (u8, bool) {
+        let policy = if placed { &self.placed } else { &self.others };
+        (policy.heat(key), policy.is_hot(key))
     }
 
     /// Whether blocks of the disk lie in this section.
@@ -138,6 +181,11 @@ impl Section {
     /// Whether whole units are filled in order, and emptied as one.
     pub const fn is_in_order(&self) -> bool {
         self.in_order
+    }
+
+    /// Whether so many blocks have room that was not made by giving up others.
+    pub fn has_room(&self, blocks: u32) -> bool {
+        self.allocator.room() >= u64::from(blocks) + self.high_water()
     }
 
     /// Whether there is less room than there should be.

@@ -32,8 +32,11 @@ impl Fast {
         for (block, copy) in self.map.iter() {
             // What waits to be written is in the next one.
             if !self.collection.holds_any(copy.fast..copy.fast + u64::from(copy.blocks)) {
-                let Copy { born, fast, object, pinned, .. } = *copy;
-                MapEntry { block, born, fast, blocks: copy.blocks as u16, pinned, object }.encode(&mut entries);
+                let Copy { born, fast, object, pinned, placed, .. } = *copy;
+                let section = self.sections.iter().find(|section| section.holds(fast, 1));
+                let heat = section.map_or(0, |section| section.heat(block, placed).0);
+                let blocks = copy.blocks as u16;
+                MapEntry { block, born, fast, blocks, pinned, placed, heat, object }.encode(&mut entries);
             }
         }
         let head = SnapshotHead {
@@ -116,8 +119,8 @@ impl Fast {
         let input = &mut &*bytes;
         while let Some(entry) = MapEntry::decode(input) {
             let blocks = u32::from(entry.blocks);
-            let MapEntry { born, fast, object, pinned, .. } = entry;
-            let copy = Copy { born, blocks, fast, object, pinned, is_new: false };
+            let MapEntry { born, fast, object, pinned, placed, heat, .. } = entry;
+            let copy = Copy { born, blocks, fast, object, pinned, placed, is_new: false };
             let number = self.sections.iter().position(|section| section.holds(fast, blocks));
             let is_possible = blocks > 0 && !self.map.overlaps(entry.block, &copy);
             let taken = number.filter(|_| is_possible).and_then(|number| self.sections.get_mut(number));
@@ -132,7 +135,7 @@ impl Fast {
             if pinned {
                 section.pinned_blocks += u64::from(blocks);
             } else {
-                section.policy.insert(entry.block, u64::from(blocks), self.tick);
+                section.policy(placed).insert_warm(entry.block, u64::from(blocks), heat);
             }
             self.tick += 1;
             self.map.insert(entry.block, copy);

@@ -7,7 +7,7 @@
 
 use super::extent::Run;
 use super::map::{Copy, Gone};
-use super::piece::{Offered, Piece, Refusal};
+use super::piece::{Offered, Piece, Refusal, Wanted};
 use super::section::Section;
 use super::{BLOCK, Fast};
 use alloc::vec::Vec;
@@ -49,18 +49,23 @@ impl Fast {
     }
 
     fn admit(&mut self, piece: &Piece) -> core::result::Result<(), Refusal> {
-        let number = self.section_for(piece)?;
+        let numbers = self.sections_for(piece)?;
         if self.has(piece) {
             return Err(Refusal::Held);
         }
-        let tick = self.tick;
+        let (tick, placed) = (self.tick, self.is_placed(piece));
         let size = u64::from(piece.blocks);
-        let is_worth =
-            self.sections.get_mut(number).is_some_and(|section| section.policy.missed(piece.block, size, tick));
+        let (mut is_worth, mut is_free) = (false, false);
+        for number in numbers {
+            if let Some(section) = self.sections.get_mut(number) {
+                is_worth |= section.policy(placed).missed(piece.block, size, tick);
+                is_free |= section.has_room(piece.blocks) || section.least_heat() == Some(0);
+            }
+        }
         if self.is_pinned(piece) {
             return Ok(());
         }
-        self.admission.asked(piece)?;
+        self.admission.asked(piece, is_free)?;
         if !is_worth {
             return Err(Refusal::Colder);
         }
@@ -89,9 +94,37 @@ impl Fast {
         }
     }
 
-    /// What the placement of a piece and its size say, before anything else is asked.
-    pub(super) fn section_for(&self, piece: &Piece) -> core::result::Result<usize, Refusal> {
-        let number = piece.section(self.sections.len()).ok_or(Refusal::Bypass)?;
+    /// The sections that a piece may go to, by what its placement and its size say: the one that
+    /// suits it best first.
+    ///
+    /// What nobody placed goes to the section of the largest extents that it fills one of (paper 4,
+    /// 3.5: small extents for small files and random access, large ones for large files), and to
+    /// the others as long as that one lacks room: sections lend each other what they do not use.
+    fn sections_for(&self, piece: &Piece) -> core::result::Result<Vec<usize>, Refusal> {
+        let number = match piece.wanted(self.sections.len()) {
+            Wanted::Nowhere => return Err(Refusal::Bypass),
+            Wanted::In(number) => return self.fits(number, piece).map(|()| alloc::vec![number]),
+            Wanted::Anywhere => self.suits(piece),
+        };
+        let all = core::iter::once(number).chain((0..self.sections.len()).filter(|other| *other != number));
+        let fitting: Vec<usize> = all.filter(|number| self.fits(*number, piece).is_ok()).collect();
+        if fitting.is_empty() { self.fits(number, piece).map(|()| fitting) } else { Ok(fitting) }
+    }
+
+    /// The section whose extents suit a piece.
+    fn suits(&self, piece: &Piece) -> usize {
+        let extents = || self.sections.iter().map(|section| section.place.extent_blocks).enumerate();
+        let filled = extents().filter(|(_, extent)| *extent <= piece.blocks).max_by_key(|(_, extent)| *extent);
+        filled.or_else(|| extents().min_by_key(|(_, extent)| *extent)).map_or(0, |(number, _)| number)
+    }
+
+    /// Whether somebody chose the section of a piece.
+    fn is_placed(&self, piece: &Piece) -> bool {
+        matches!(piece.wanted(self.sections.len()), Wanted::In(_))
+    }
+
+    /// Whether a section takes pieces like this one.
+    fn fits(&self, number: usize, piece: &Piece) -> core::result::Result<(), Refusal> {
         let section = self.sections.get(number).ok_or(Refusal::Away)?;
         let blocks = section.allocator.blocks();
         if piece.blocks == 0 || piece.blocks > Piece::MOST_BLOCKS || u64::from(piece.blocks) > blocks / 4 {
@@ -101,7 +134,7 @@ impl Fast {
         if is_pinned && section.pinned_blocks + u64::from(piece.blocks) > blocks / 2 {
             return Err(Refusal::Pinned);
         }
-        Ok(number)
+        Ok(())
     }
 
     pub(super) fn is_pinned(&self, piece: &Piece) -> bool {
@@ -120,10 +153,11 @@ impl Fast {
         true
     }
 
-    /// Copies a piece into its section.
+    /// Copies a piece into the section that suits it and has room, else into the one where the
+    /// coldest goes.
     pub(super) fn store(&mut self, piece: &Piece, data: &[u8]) -> Result<Offered> {
-        let number = match self.section_for(piece) {
-            Ok(number) => number,
+        let mut numbers = match self.sections_for(piece) {
+            Ok(numbers) => numbers,
             Err(refusal) => return Ok(Offered::Refused(refusal)),
         };
         if data.len() as u64 != u64::from(piece.blocks) * BLOCK {
@@ -133,14 +167,31 @@ impl Fast {
             return Ok(Offered::Taken);
         }
         self.cut(piece.block..piece.end());
-        let Some(places) = self.places(number, piece.blocks)? else { return Ok(Offered::Refused(Refusal::Full)) };
-        let pinned = self.is_pinned(piece);
+        let (pinned, placed) = (self.is_pinned(piece), self.is_placed(piece));
+        numbers.sort_by_key(|number| {
+            let section = self.sections.get(*number);
+            let is_full = section.is_none_or(|section| !section.has_room(piece.blocks));
+            // The order of those that have room stays.
+            is_full.then(|| section.and_then(Section::least_heat).map_or(u8::MAX, |heat| heat))
+        });
+        let mut found = None;
+        for number in numbers {
+            if let Some(places) = self.places(number, piece.blocks, placed)? {
+                found = Some((number, places));
+                break;
+            }
+        }
+        let Some((number, places)) = found else { return Ok(Offered::Refused(Refusal::Full)) };
+        let heat = self.sections.get(number).map_or(0, |section| section.heat(piece.block, placed).0);
         let (mut block, mut rest) = (piece.block, data);
         for place in places {
             let (own, more) = rest.split_at(place.blocks as usize * BLOCK as usize);
             let Run { start: fast, blocks, .. } = place;
-            let copy = Copy { born: piece.born, blocks, fast, object: piece.object, pinned, is_new: true };
+            let copy = Copy { born: piece.born, blocks, fast, object: piece.object, pinned, placed, is_new: true };
             self.add(number, block, copy);
+            if let Some(section) = self.sections.get_mut(number) {
+                section.policy(placed).warm(block, heat);
+            }
             self.collection.put(place.start, own, self.now);
             block += u64::from(place.blocks);
             rest = more;
@@ -152,9 +203,9 @@ impl Fast {
 
     /// Places for content, with room made for it; what is free may be in pieces too small, and then
     /// more goes.
-    fn places(&mut self, number: usize, blocks: u32) -> Result<Option<Vec<Run>>> {
+    fn places(&mut self, number: usize, blocks: u32, placed: bool) -> Result<Option<Vec<Run>>> {
         for times in [1, 4, 16] {
-            if !self.make_room(number, u64::from(blocks) * times)? {
+            if !self.make_room(number, u64::from(blocks) * times, placed)? {
                 continue;
             }
             let tick = self.tick;
@@ -173,7 +224,7 @@ impl Fast {
             if copy.pinned {
                 section.pinned_blocks += u64::from(copy.blocks);
             } else {
-                section.policy.insert(block, u64::from(copy.blocks), now);
+                section.policy(copy.placed).insert(block, u64::from(copy.blocks), now);
             }
         }
         self.map.insert(block, copy);
@@ -188,24 +239,24 @@ impl Fast {
     pub(super) fn cut(&mut self, range: Range<u64>) -> u64 {
         let (gone, left) = self.map.cut(range);
         let blocks = gone.iter().map(|gone| u64::from(gone.blocks)).sum();
-        for Gone { key, fast, blocks, pinned } in gone {
+        for Gone { key, fast, blocks, pinned, placed } in gone {
             self.is_changed = true;
             let Some(section) = self.section_of(fast) else { continue };
             section.give_up(fast, blocks);
             if pinned {
                 section.pinned_blocks = section.pinned_blocks.saturating_sub(u64::from(blocks));
             } else {
-                section.policy.remove(key);
+                section.policy(placed).remove(key);
             }
         }
         let now = self.tick;
         for (key, blocks) in left {
             let Some((_, copy)) = self.map.find(key) else { continue };
-            let (fast, pinned) = (copy.fast, copy.pinned);
+            let (fast, pinned, placed) = (copy.fast, copy.pinned, copy.placed);
             if let Some(section) = self.section_of(fast)
                 && !pinned
             {
-                section.policy.insert(key, u64::from(blocks), now);
+                section.policy(placed).insert(key, u64::from(blocks), now);
             }
         }
         blocks

@@ -53,9 +53,7 @@ impl Sketch {
     /// Counts a request; `entries` is how many keys there are to tell apart. After ten for each of
     /// them, or of `usual`, counts are halved.
     fn add(&mut self, key: u64, entries: usize, usual: u64) {
-        if entries * 2 > self.width {
-            self.widen((entries * 4).next_power_of_two());
-        }
+        self.make_wide_for(entries);
         let least = self.count(key);
         for place in self.places(key) {
             if let Some(count) = self.counts.get_mut(place)
@@ -68,6 +66,22 @@ impl Sketch {
         if self.additions > 10 * (entries as u64).max(usual).max(64) {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.additions /= 2;
+        }
+    }
+
+    /// Makes room to tell so many keys apart.
+    fn make_wide_for(&mut self, entries: usize) {
+        if entries * 2 > self.width {
+            self.widen((entries * 4).next_power_of_two());
+        }
+    }
+
+    /// Counts at least `least` requests of a key that were made before.
+    fn raise(&mut self, key: u64, least: u8) {
+        for place in self.places(key) {
+            if let Some(count) = self.counts.get_mut(place) {
+                *count = (*count).max(least.min(MOST_COUNT));
+            }
         }
     }
 
@@ -176,5 +190,26 @@ impl Policy for TinyLfu {
     fn is_hot(&self, key: u64) -> bool {
         let coldest = self.coldest().map_or(0, |coldest| self.sketch.count(coldest));
         self.contains(key) && self.sketch.count(key) > coldest.max(1)
+    }
+
+    fn heat(&self, key: u64) -> u8 {
+        self.sketch.count(key)
+    }
+
+    fn least_heat(&self) -> u8 {
+        self.coldest().or_else(|| self.lists.front(WINDOW)).map_or(0, |key| self.sketch.count(key))
+    }
+
+    fn warm(&mut self, key: u64, heat: u8) {
+        self.sketch.make_wide_for(self.lists.count() + 1);
+        self.sketch.raise(key, heat);
+    }
+
+    fn insert_warm(&mut self, key: u64, size: u64, heat: u8) {
+        self.warm(key, heat);
+        self.insert(key, size, 0);
+        if heat > 1 && self.lists.size(PROTECTED) + size <= self.capacity / 10 * 9 {
+            self.lists.move_to(PROTECTED, key);
+        }
     }
 }

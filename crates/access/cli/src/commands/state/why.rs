@@ -119,7 +119,11 @@ impl fmt::Display for Why {
 
 impl fmt::Display for FileWhereabouts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let section = self.section.as_deref().unwrap_or("none: it bypasses the fast device");
+        let section = match self.section.as_deref() {
+            Some("any") => "any, by size and use",
+            Some(name) => name,
+            None => "none: it bypasses the fast device",
+        };
         writeln!(f, "{:<12} {section}", "section")?;
         for (disk, bytes) in [("fast", self.fast_bytes), ("big", self.big_bytes), ("log", self.log_bytes)] {
             writeln!(f, "{disk:<12} {bytes} bytes")?;

@@ -19,7 +19,8 @@ use std::fmt;
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Keep content in this section of the fast disk; `default` leaves it to the device.
+    /// Keep content in this section of the fast disk; `default` lets it go where it suits and
+    /// where there is room.
     #[arg(long, value_name = "NAME", conflicts_with = "bypass")]
     section: Option<String>,
     /// Keep content only on the big disk.
