@@ -6,11 +6,16 @@ pub mod read_plan;
 pub mod waiting;
 
 use crate::disks::fast_disk::FastDisk;
+use crate::disks::read_plan::PlannedRun;
 use crate::disks::waiting::{Next, Waiting};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, from_media, within, within_mut};
 use crate::medium::layout::BLOCK;
+use crate::space::extent::Extent;
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use onode_base::checksum::crc32c;
 use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, Gap, IoTag, Seam};
 use onode_object::Result;
@@ -90,6 +95,24 @@ impl Disks {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
         Ok(())
+    }
+
+    /// A node of the tree, if the fast disk has a copy of it.
+    pub fn copy_of_node(&self, block: u64, crc: u32) -> Option<Vec<u8>> {
+        self.let_others();
+        let Piece { born, .. } = Piece::of_node(block, crc);
+        let mut wanted = [PlannedRun::new(0, Extent { block, born, sums: vec![crc] })];
+        self.fast.lock().read(&mut wanted);
+        let [found] = wanted;
+        (found.is_there == [true]).then_some(found.bytes)
+    }
+
+    /// A node of the tree had to be read from the big disk: it may be worth a copy.
+    pub fn consider_node(&self, block: u64, crc: u32, node: &[u8]) {
+        if crc32c(node) == crc {
+            self.let_others();
+            self.fast.lock().consider(&Piece::of_node(block, crc), node);
+        }
     }
 
     /// Writes a run of what waits, and offers its content to the fast disk; false if nothing waits.

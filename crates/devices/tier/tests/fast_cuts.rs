@@ -7,7 +7,7 @@ use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;
 use onode_media::sim::disk::log::DiskLog;
 use onode_media::tag::IoTag;
-use onode_object::ErrorKind;
+use onode_object::{ErrorKind, Placement, Target};
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::{Fast, FastOptions, FastSettings, Identity, Offered, Piece, SectionOptions};
 use onode_tier::policy::{Build, Policy, usual};
@@ -318,6 +318,7 @@ fn a_disk_that_fails_says_so_and_frees_nothing() {
     fast.snapshot().expect("the next flush works");
     assert!(room(&fast) > before);
     disk.fail_write_after(0);
-    let piece = Piece { block: 9000, born: 4, blocks: 64, object: 1, index: 0, class: 0 };
+    let class = Placement { target: Target::Section(0), ..Placement::default() }.to_class();
+    let piece = Piece { block: 9000, born: 4, blocks: 64, object: 1, index: 0, class };
     assert_eq!(fast.write_back(&piece, &content(9000, 4, 64)).expect_err("a write fails").kind, ErrorKind::Media);
 }

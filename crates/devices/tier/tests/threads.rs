@@ -8,7 +8,7 @@ use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::powers::Place;
 use onode_object::{Acknowledge, Durability, Hints, ObjectDevice, ObjectId, Placement, SyncScope, Target, Transaction};
-use onode_tier::fast::FastOptions;
+use onode_tier::fast::{Fast, FastOptions, FastSettings};
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -56,6 +56,16 @@ struct Disks {
 }
 
 impl Disks {
+    /// Gives up all copies of nodes.
+    fn forget_nodes(&self) {
+        let volume = Fast::identify(&mut self.fast.clone()).unwrap().unwrap().volume;
+        let mut fast = Fast::open(Box::new(self.fast.clone()), volume, &FastSettings::default()).unwrap();
+        let nodes: Vec<u64> = fast.copies().filter(|copy| copy.born >> 63 != 0).map(|copy| copy.block).collect();
+        assert!(!nodes.is_empty());
+        nodes.into_iter().for_each(|node| fast.forget(node, 1));
+        fast.close().unwrap();
+    }
+
     fn mount(&self) -> (TierDevice, Gate) {
         let big = Gated::new(&self.big);
         let gate = big.gate.clone();
@@ -155,7 +165,8 @@ fn a_walk_that_waits_for_the_big_disk_holds_up_nobody_else() {
     }
     device.close().unwrap();
     drop((device, gate));
-    // Nothing of the tree is in memory but what leads to the hot object.
+    disks.forget_nodes();
+    // Nothing of the tree is in memory or on the fast disk but what leads to the hot object.
     let (device, gate) = disks.mount();
     let device = &device;
     assert!(read(device, HOT, 40_000) == content(1, 40_000));

@@ -8,11 +8,13 @@
 
 use crate::content::placing::Placer;
 use crate::disks::Disks;
+use crate::fast::Piece;
 use crate::log::commits::Commits;
 use crate::medium::anchors::{Anchors, Snapshot};
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
 use crate::space::{Space, no_room};
+use onode_base::checksum::crc32c;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
@@ -88,7 +90,11 @@ impl Checkpoints {
         let layout = index.layout();
         let pages = space.checkpoint_pages(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
-        let nodes = nodes.into_iter().map(|(block, bytes)| (block, bytes, None)).collect();
+        let nodes = nodes.into_iter().map(|(block, bytes)| {
+            let piece = Piece::of_node(block, crc32c(&bytes));
+            (block, bytes, Some(piece))
+        });
+        let nodes = nodes.collect();
         let mut waiting = disks.waiting.lock();
         waiting.add(nodes, IoTag::Index)?;
         waiting.add(pages, IoTag::Summary)?;

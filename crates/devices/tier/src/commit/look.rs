@@ -48,8 +48,14 @@ impl Miss {
     fn read(self, disks: &Disks, copies: bool) -> Read {
         match self {
             Self::Nodes(miss) => {
+                if let Some(bytes) = disks.copy_of_node(miss.block, miss.crc) {
+                    return Read::Nodes(NodeMiss { count: 1, ..miss }, Some(bytes));
+                }
                 let mut bytes = vec![0; miss.count as usize * BLOCK_BYTES];
                 let is_read = disks.read(miss.block, &mut bytes, miss.tag).is_ok();
+                if let Some(node) = bytes.get(..BLOCK_BYTES).filter(|_| is_read && copies) {
+                    disks.consider_node(miss.block, miss.crc, node);
+                }
                 Read::Nodes(miss, is_read.then_some(bytes))
             }
             Self::Content(mut plan) => {

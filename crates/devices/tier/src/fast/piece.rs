@@ -24,6 +24,13 @@ impl Piece {
     /// The longest piece.
     pub const MOST_BLOCKS: u32 = 256;
 
+    /// A node of the tree. Its checksum, with a bit that no checkpoint's number has, is what it was
+    /// born as: who wants a node knows no more of it.
+    #[must_use]
+    pub const fn of_node(block: u64, crc: u32) -> Self {
+        Self { block, born: 1 << 63 | crc as u64, blocks: 1, object: 0, index: block, class: 0 }
+    }
+
     /// The block behind the last.
     #[must_use]
     pub const fn end(&self) -> u64 {

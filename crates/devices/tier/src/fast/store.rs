@@ -10,6 +10,7 @@ use super::map::{Copy, Gone};
 use super::piece::{Offered, Piece, Refusal, Wanted};
 use super::section::Section;
 use super::{BLOCK, Fast};
+use crate::space::extent::MOST_BLOCKS;
 use alloc::vec::Vec;
 use core::ops::Range;
 use onode_object::Result;
@@ -111,10 +112,12 @@ impl Fast {
         if fitting.is_empty() { self.fits(number, piece).map(|()| fitting) } else { Ok(fitting) }
     }
 
-    /// The section whose extents suit a piece.
+    /// The section whose extents suit a piece. Content in a row is offered in pieces, and a whole
+    /// one is the beginning of more.
     fn suits(&self, piece: &Piece) -> usize {
+        let blocks = if u64::from(piece.blocks) < MOST_BLOCKS { piece.blocks } else { u32::MAX };
         let extents = || self.sections.iter().map(|section| section.place.extent_blocks).enumerate();
-        let filled = extents().filter(|(_, extent)| *extent <= piece.blocks).max_by_key(|(_, extent)| *extent);
+        let filled = extents().filter(|(_, extent)| *extent <= blocks).max_by_key(|(_, extent)| *extent);
         filled.or_else(|| extents().min_by_key(|(_, extent)| *extent)).map_or(0, |(number, _)| number)
     }
 
