@@ -358,6 +358,13 @@ pub struct Settings {
     /// Segments that are left, before commits have to wait, when cleaning begins. More makes waits
     /// shorter, and moves what might have been dead a little later.
     pub clean_ahead: Option<u64>,
+    /// Bytes of content that may be copied to a fast disk in a day, so that it does not wear out
+    /// before its time.
+    pub fast_daily_bytes: Option<u64>,
+    /// What is read in a row beyond so many bytes comes to a fast disk later than other content.
+    pub fast_sequential_bytes: Option<u64>,
+    /// Seconds that copies wait until they fill an erase block of a fast disk.
+    pub fast_collect_seconds: Option<u64>,
 }
 
 /// A setting by its name, as mount options have it.
@@ -365,17 +372,27 @@ pub type Setting = (&'static str, Option<u64>);
 
 impl Settings {
     /// Nothing was said.
-    pub const NONE: Self =
-        Self { node_cache_bytes: None, page_cache_bytes: None, checkpoint_bytes: None, clean_ahead: None };
+    pub const NONE: Self = Self {
+        node_cache_bytes: None,
+        page_cache_bytes: None,
+        checkpoint_bytes: None,
+        clean_ahead: None,
+        fast_daily_bytes: None,
+        fast_sequential_bytes: None,
+        fast_collect_seconds: None,
+    };
 
     /// All of them by name.
     #[must_use]
-    pub const fn all(&self) -> [Setting; 4] {
+    pub const fn all(&self) -> [Setting; 7] {
         [
             ("node-cache", self.node_cache_bytes),
             ("page-cache", self.page_cache_bytes),
             ("checkpoint", self.checkpoint_bytes),
             ("clean-ahead", self.clean_ahead),
+            ("fast-daily", self.fast_daily_bytes),
+            ("fast-sequential", self.fast_sequential_bytes),
+            ("fast-collect", self.fast_collect_seconds),
         ]
     }
 }

@@ -18,6 +18,7 @@ fn what_was_chosen_is_heeded_and_told() {
         // Whole pages of content are told.
         checkpoint_bytes: None,
         clean_ahead: Some(12),
+        ..Settings::NONE
     };
     let folder = Folder::new("settings");
     let at = |name: &str| folder.path().join(name).display().to_string();
@@ -44,6 +45,7 @@ fn what_a_device_does_not_have_is_refused() {
     let pages = Settings { page_cache_bytes: Some(1 << 20), ..Settings::NONE };
     let checkpoint = Settings { checkpoint_bytes: Some(1 << 20), ..Settings::NONE };
     let ahead = Settings { clean_ahead: Some(9), ..Settings::NONE };
+    let daily = Settings { fast_daily_bytes: Some(1 << 30), ..Settings::NONE };
     let folder = Folder::new("settings-refused");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let tier = format!("tier:{},{}", at("fast"), at("big"));
@@ -57,13 +59,22 @@ fn what_a_device_does_not_have_is_refused() {
         (tier.as_str(), pages, "page-cache"),
         (tier.as_str(), checkpoint, "checkpoint"),
         ("scm:sim,size=8M", ahead, "clean-ahead"),
+        ("flash+scm:sim,size=8M", daily, "fast-daily"),
     ] {
         let error = open(spec, settings).map(drop).unwrap_err();
         assert_eq!(error.class, Class::Usage, "{spec}: {error}");
         assert!(error.why.contains(name) && error.hint.is_some(), "{spec}: {error}");
     }
-    let volume = open(&tier, nodes).unwrap();
-    assert_eq!(volume.device().inspect().unwrap().settings(), nodes);
+    let told = |chosen: Settings| open(&tier, chosen).unwrap().device().inspect().unwrap().settings();
+    let usual = Settings { fast_sequential_bytes: Some(4 << 20), fast_collect_seconds: Some(5), ..nodes };
+    assert_eq!(told(nodes), usual);
+    let chosen = Settings {
+        fast_daily_bytes: Some(1 << 30),
+        fast_sequential_bytes: Some(0),
+        fast_collect_seconds: Some(60),
+        ..nodes
+    };
+    assert_eq!(told(chosen), chosen);
 }
 
 /// Work that a checkpoint after every so many bytes makes costlier, and a mount after a crash

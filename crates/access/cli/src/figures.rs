@@ -72,6 +72,9 @@ fn settings_of(volume: &Volume) -> BTreeMap<String, u64> {
         ("page_cache_bytes", device.page_cache_bytes),
         ("checkpoint_bytes", device.checkpoint_bytes),
         ("clean_ahead_segments", device.clean_ahead),
+        ("fast_daily_bytes", device.fast_daily_bytes),
+        ("fast_sequential_bytes", device.fast_sequential_bytes),
+        ("fast_collect_seconds", device.fast_collect_seconds),
     ];
     let of_device = of_device.into_iter().filter_map(|(name, value)| Some((name, value?)));
     of_files.into_iter().chain(of_device).map(|(name, value)| (name.to_owned(), value)).collect()

@@ -215,7 +215,7 @@ impl Options {
                 "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, flush, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
-                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         }
         let bytes = |value: &str, least: u64| match parse_size(value) {
@@ -235,6 +235,11 @@ impl Options {
             Some(("checkpoint", value)) => self.memory.device.checkpoint_bytes = bytes(value, LEAST_BYTES)?,
             Some(("clean-ahead", value)) => {
                 self.memory.device.clean_ahead = count(value, MOST_SEGMENTS)?.map(u64::from);
+            }
+            Some(("fast-daily", value)) => self.memory.device.fast_daily_bytes = bytes(value, LEAST_WRITE_BYTES)?,
+            Some(("fast-sequential", value)) => self.memory.device.fast_sequential_bytes = bytes(value, 0)?,
+            Some(("fast-collect", value)) => {
+                self.memory.device.fast_collect_seconds = count(value, MOST_SECONDS)?.map(u64::from);
             }
             Some(("read-ahead", value)) => match parse_size(value) {
                 Ok(bytes @ 0..=READ_AHEAD_MOST) => self.read_ahead = bytes,
@@ -321,13 +326,16 @@ mod tests {
             (Some(false), Duration::from_micros(7), IoUring::Off)
         );
         let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
-             checkpoint=1M,clean-ahead=20,read-ahead=0,scrub=off,scrub=30d";
+             checkpoint=1M,clean-ahead=20,fast-daily=10G,fast-sequential=0,fast-collect=9,read-ahead=0,scrub=off,scrub=30d";
         options.apply(text).expect("valid");
         let device = Settings {
             node_cache_bytes: Some(2 << 30),
             page_cache_bytes: Some(64 << 10),
             checkpoint_bytes: Some(1 << 20),
             clean_ahead: Some(20),
+            fast_daily_bytes: Some(10 << 30),
+            fast_sequential_bytes: Some(0),
+            fast_collect_seconds: Some(9),
         };
         let memory = Memory {
             write_cache: Some(64 << 20),

@@ -54,7 +54,8 @@ impl DeviceKind for Tiers {
 
     fn settings(&self) -> &[&str] {
         // Disks in memory are made when they are opened.
-        if self.disks.is_some() { &["node-cache"] } else { &[] }
+        let all: &[&str] = &["node-cache", "fast-daily", "fast-sequential", "fast-collect"];
+        if self.disks.is_some() { all } else { &[] }
     }
 
     fn create(&self, spec: &Spec, new: NewVolume<'_>) -> Result<()> {
@@ -82,9 +83,16 @@ pub(crate) fn new_fast(tiers: &Tiers, disk: Box<dyn BlockDev>, uuid: [u8; 16], b
 
 fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
     let discard = !tiers.keeps_unneeded;
-    let fast = FastSettings { discard, ..FastSettings::default() };
     let acknowledge = tiers.acknowledge.unwrap_or_default();
     let Access { read_only, accept_loss, drop_damaged, settings } = access;
+    let usual = FastSettings::default();
+    let fast = FastSettings {
+        discard,
+        daily_bytes: settings.fast_daily_bytes,
+        sequential_bytes: settings.fast_sequential_bytes.unwrap_or(usual.sequential_bytes),
+        collect_nanoseconds: settings.fast_collect_seconds.map_or(usual.collect_nanoseconds, nanoseconds),
+        ..usual
+    };
     let usual = MountOptions::default();
     let fitting = |bytes| cache_bytes(bytes).max(LEAST_CACHE_BYTES);
     MountOptions {
@@ -99,6 +107,10 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
         tail_bytes: fitting(usual.tail_bytes),
         ..usual
     }
+}
+
+const fn nanoseconds(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000_000_000)
 }
 
 /// How a new fast disk is divided: as was said, else as the one `before` it was, else as usual.

@@ -68,6 +68,7 @@ impl Inspect for FlashDevice {
             page_cache_bytes: Some(options.page_cache_bytes as u64),
             checkpoint_bytes: Some(core.checkpoints().bytes_between(core.log())),
             clean_ahead: Some(core.cleaner().ahead_segments(core.log()).into()),
+            ..Settings::NONE
         }
     }
 

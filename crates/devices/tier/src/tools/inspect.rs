@@ -9,10 +9,19 @@ use onode_media::{BlockDev, IoTag};
 use onode_object::Settings;
 use onode_object::powers::{Inspect, Inspection, SegmentInfo, SegmentState, TagCounts};
 
+const NANOSECONDS: u64 = 1_000_000_000;
+
 impl Inspect for TierDevice {
     fn settings(&self) -> Settings {
-        let bytes = self.volume.core.lock().options().node_cache_bytes;
-        Settings { node_cache_bytes: Some(bytes), ..Settings::NONE }
+        let core = self.volume.core.lock();
+        let (options, fast) = (core.options(), &core.options().fast);
+        Settings {
+            node_cache_bytes: Some(options.node_cache_bytes),
+            fast_daily_bytes: fast.daily_bytes,
+            fast_sequential_bytes: Some(fast.sequential_bytes),
+            fast_collect_seconds: Some(fast.collect_nanoseconds / NANOSECONDS),
+            ..Settings::NONE
+        }
     }
 
     fn counters(&self) -> Vec<(String, u64)> {
