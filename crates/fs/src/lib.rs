@@ -42,5 +42,6 @@ pub use types::{
 };
 pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
+pub use volume::label::{LABEL, check_label};
 pub use volume::rewrite::REWRITE;
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

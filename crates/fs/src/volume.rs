@@ -4,6 +4,7 @@ pub mod advice;
 pub mod check;
 pub mod explain;
 pub mod hints;
+pub mod label;
 pub mod orphan;
 pub mod placement;
 pub mod rewrite;
@@ -62,7 +63,8 @@ pub struct VolumeInfo {
     pub(crate) hash_key: [u8; 16],
     /// When it was made.
     pub created: Timestamp,
-    /// A name for people.
+    /// A name for people, as it was at the mount; [`FileSystem::label`](crate::FileSystem::label)
+    /// tells it as it is.
     pub label: String,
 }
 
@@ -189,9 +191,7 @@ fn take_array(input: &mut &[u8]) -> Option<[u8; 16]> {
 /// # Errors
 /// `Exists` if it holds one; `Invalid` for a label that is too long; the device's errors.
 pub fn format(device: &dyn ObjectDevice, options: &FormatOptions, now: Timestamp) -> Result<()> {
-    if options.label.len() > LABEL_BYTES_MAX {
-        return Err(Error::new(ErrorKind::Invalid, format!("a label has at most {LABEL_BYTES_MAX} bytes")));
-    }
+    label::check_label(&options.label)?;
     let info = VolumeInfo::new(options, now);
     let mut root = Inode::new(FileType::Directory, 0o755, now);
     (root.uid, root.gid, root.parent, root.is_dense) = (options.uid, options.gid, InodeNumber::ROOT.0, true);

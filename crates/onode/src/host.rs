@@ -4,6 +4,8 @@
 pub mod budget;
 pub mod clock;
 #[cfg(any(feature = "flash", feature = "tier"))]
+pub mod devices;
+#[cfg(any(feature = "flash", feature = "tier"))]
 pub mod signature;
 
 use crate::error::{Error, Result};

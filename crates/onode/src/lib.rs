@@ -35,6 +35,8 @@ mod volume;
 pub use error::{Class, Error, Result};
 pub use host::budget::{cache_bytes, memory_limit, write_cache_bytes};
 pub use host::clock::SystemClock;
+#[cfg(any(feature = "flash", feature = "tier"))]
+pub use host::devices;
 pub use host::random_bytes;
 pub use onode_base::size::{exact_size, human_size, parse_size};
 #[cfg(feature = "flash")]

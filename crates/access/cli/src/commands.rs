@@ -22,7 +22,7 @@ use shell::{completions, lab, man};
 use state::{health, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, key, mkfs, pool, repair, scrub, spaces};
+use volumes::{check, dump, info, key, label, list, mkfs, pool, repair, scrub, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -54,6 +54,10 @@ enum Verb {
     Umount(umount::Arguments),
     /// Show what an image is.
     Info(info::Arguments),
+    /// List the volumes of this computer: what is mounted, and what block devices hold.
+    List(list::Arguments),
+    /// Show or change the name that a volume has for people.
+    Label(label::Arguments),
     /// Show space, counters and segments of an image or a mount, or the details of one file.
     Stat(stat::Arguments),
     /// Tell whether volumes are well: mounts, or an image. The exit code says it, too.
@@ -147,13 +151,18 @@ impl Command {
 
     /// Does it and returns the exit code.
     pub fn run(&self, output: &Output) -> Result<u8> {
-        keys::provide(&self.keys);
+        // A list of whatever there is asks nobody for the passphrase of each.
+        if !matches!(self.verb, Verb::List(_)) || !self.keys.is_empty() {
+            keys::provide(&self.keys);
+        }
         match &self.verb {
             Verb::Up(arguments) => up::run(arguments, &self.keys, output),
             Verb::Mkfs(arguments) => mkfs::run(arguments, &self.keys, output),
             Verb::Mount(arguments) => mount::run(arguments, &self.keys, output),
             Verb::Umount(arguments) => umount::run(arguments, output),
             Verb::Info(arguments) => info::run(arguments, output),
+            Verb::List(arguments) => list::run(arguments, output),
+            Verb::Label(arguments) => label::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
             Verb::Health(arguments) => health::run(arguments, output),
             Verb::Map(arguments) => map::run(arguments, output),

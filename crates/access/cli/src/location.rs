@@ -7,6 +7,7 @@ pub mod expand;
 pub mod pattern;
 pub mod walk;
 
+use onode::devices;
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
 use onode_fs::{Attributes, Caller, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
 use std::ffi::OsStr;
@@ -22,9 +23,19 @@ pub struct Consent {
     pub accept_loss: bool,
 }
 
+/// The spec of a command-line argument; `LABEL=NAME` and `UUID=NUMBER` are looked for on the block
+/// devices.
+pub fn spec(argument: &OsStr) -> Result<Spec> {
+    let text = argument.to_str().filter(|_| !Path::new(argument).exists());
+    match text.map(devices::named).transpose()?.flatten() {
+        Some(device) => Spec::from_argument(device.as_os_str()),
+        None => Spec::from_argument(argument),
+    }
+}
+
 /// Opens the volume of a command-line argument.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
-    let spec = Spec::from_argument(image)?;
+    let spec = spec(image)?;
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
     let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
         // Memory that others use can be used together with them, but not looked at behind their

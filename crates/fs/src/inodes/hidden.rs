@@ -7,6 +7,7 @@ use crate::inodes::attachment;
 use crate::types::{Caller, InodeNumber};
 use crate::volume::explain::WHY;
 use crate::volume::hints::Hint;
+use crate::volume::label::LABEL;
 use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
 use crate::volume::scrub::SCRUB;
@@ -26,6 +27,9 @@ impl FileSystem {
         }
         if name == SCRUB.as_bytes() {
             return Some(self.scrub_xattr(number));
+        }
+        if name == LABEL.as_bytes() {
+            return Some(self.label_xattr(number));
         }
         attachment::is_ours(name).then(|| self.attachment_xattr(number))
     }
@@ -52,6 +56,9 @@ impl FileSystem {
         }
         if name == SCRUB.as_bytes() {
             return Some(self.set_scrub_xattr(caller, number, value));
+        }
+        if name == LABEL.as_bytes() {
+            return Some(self.set_label_xattr(caller, number, value));
         }
         attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
     }

@@ -4,6 +4,8 @@ pub mod check;
 pub mod dump;
 pub mod info;
 pub mod key;
+pub mod label;
+pub mod list;
 pub mod mkfs;
 pub mod pool;
 pub mod repair;

@@ -1,6 +1,7 @@
 //! What the commands that mount a volume are told alike: options, policies, who is told.
 
 use crate::keys::{self, KeyArguments};
+use crate::location;
 use crate::watch::settings::{Settings, TellingArguments};
 use onode::{Result, Spec};
 use std::ffi::OsStr;
@@ -56,6 +57,6 @@ impl MountArguments {
     /// # Errors
     /// `Usage`.
     pub fn spec(&self, image: &OsStr) -> Result<Spec> {
-        self.disks_of(Spec::from_argument(image)?)
+        self.disks_of(location::spec(image)?)
     }
 }

@@ -7,6 +7,7 @@ use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Manner, Session};
 use crate::commands::mounts::up::refuse_directory;
 use crate::keys::{self, KeyArguments, STANDARD_INPUT};
+use crate::location;
 use crate::watch::settings::Settings;
 use onode::{Class, Error, Result, Spec};
 use onode_console::Output;
@@ -139,7 +140,7 @@ pub fn in_background(
 ) -> Result<()> {
     let what = "cannot start the background process";
     // An image is named by a path that holds whatever the working directory is.
-    let spec = Spec::from_argument(image)?.with_absolute_paths();
+    let spec = location::spec(image)?.with_absolute_paths();
     let image = match spec.image_path() {
         // It names several devices, and none alone says what it is.
         Some(_) if matches!(spec, Spec::Tier(_) | Spec::Pool(_)) => OsString::from(spec.to_string()),
@@ -210,7 +211,7 @@ fn serve(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<
     // and then there is nothing to leave.
     let _ = rustix::process::setsid();
     let started = (|| {
-        let spec = Spec::from_argument(&arguments.image)?;
+        let spec = location::spec(&arguments.image)?;
         Session::start(&spec, &arguments.directory, &arguments.how.settings(keys)?, Manner::Background)
     })();
     match started {

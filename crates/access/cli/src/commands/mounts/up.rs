@@ -4,6 +4,7 @@ use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Event, Manner, Session};
 use crate::commands::volumes::key::{CostArguments, FirstKey};
 use crate::keys::KeyArguments;
+use crate::location;
 use crate::watch::settings::Settings;
 use onode::keys::VolumeKeys;
 use onode::{Class, CreateOptions, Error, Result, Spec, human_size};
@@ -43,7 +44,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
         Some(image) => {
             let other = format!("the directory comes first: onode up {} {}", image.display(), directory.display());
             refuse_directory(image, other)?;
-            Spec::from_argument(image)?
+            location::spec(image)?
         }
         None => Spec::image(default_image(directory)?),
     };

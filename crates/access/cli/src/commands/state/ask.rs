@@ -6,7 +6,7 @@
 use crate::figures::{Figures, Segment};
 use crate::location::{self, Consent};
 use crate::watch::health::HealthReport;
-use onode::{Class, Error, Result, Spec, Volume};
+use onode::{Class, Error, Result, Volume};
 use onode_object::powers::SegmentInfo;
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -58,7 +58,7 @@ pub fn ask<T>(
     }
     match location::open(target, true, consent) {
         Ok(opened) => Ok(volume(&opened)),
-        Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
+        Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&location::spec(target)?) {
             Some(mounted) => mount(&mounted.directory),
             None => Err(error),
         },

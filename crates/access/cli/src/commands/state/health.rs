@@ -5,7 +5,7 @@ use crate::commands::state::ask;
 use crate::location::{self, Consent};
 use crate::watch::health::HealthReport;
 use crate::watch::record;
-use onode::{Class, Condition, Error, Health, Result, Severity, Spec};
+use onode::{Class, Condition, Error, Health, Result, Severity};
 use onode_console::Output;
 use onode_fuse::Mounted;
 use serde::Serialize;
@@ -98,7 +98,7 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
             .hint("`findmnt -t fuse.onode` lists the mounts")),
         };
     }
-    let spec = Spec::from_argument(target)?;
+    let spec = location::spec(target)?;
     if let Some(mounted) = onode_fuse::mount_of(&spec) {
         return of_mount(&mounted);
     }

@@ -4,7 +4,7 @@
 //! checksums and a recount of everything, one over the names, inodes and attributes of the files.
 //! What is wrong is a list of findings, not an error.
 
-use crate::location::where_mounted;
+use crate::location::{self, where_mounted};
 use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -83,7 +83,7 @@ pub struct Report {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match Spec::from_argument(&arguments.image).and_then(|spec| Report::of(&spec, output)) {
+    match location::spec(&arguments.image).and_then(|spec| Report::of(&spec, output)) {
         Ok(report) => {
             output.report(&report)?;
             Ok(if report.clean { CLEAN } else { DAMAGED })

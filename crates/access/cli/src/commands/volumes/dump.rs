@@ -4,8 +4,9 @@
 //! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is
 //! shown.
 
+use crate::location;
 use onode::medium::{AttributeDump, ExtentDump, NodeDump, OnodeDump, ReferenceDump, SegmentDump, SuperblockDump};
-use onode::{Result, Spec, medium};
+use onode::{Result, medium};
 use onode_console::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ impl fmt::Display for Dump {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let spec = Spec::from_argument(&arguments.image)?;
+    let spec = location::spec(&arguments.image)?;
     let dump = match &arguments.what {
         What::Superblock => {
             let all = medium::dump_superblocks(&spec)?;

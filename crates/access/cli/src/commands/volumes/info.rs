@@ -6,6 +6,7 @@ use crate::figures::beside_parts;
 use crate::location::Consent;
 use crate::watch::health::HealthReport;
 use crate::watch::record;
+use onode::devices::uuid_text;
 use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
 use onode_console::Output;
@@ -54,6 +55,22 @@ struct Part {
 }
 
 impl Report {
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub fn uuid(&self) -> &str {
+        &self.uuid
+    }
+
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub const fn available_bytes(&self) -> u64 {
+        self.available_bytes
+    }
+
     /// The report of an open volume.
     pub fn of(volume: &Volume) -> Self {
         let info = volume.device().info();
@@ -65,8 +82,8 @@ impl Report {
             spec: volume.spec().to_string(),
             device: info.kind.to_owned(),
             summary: info.summary,
-            uuid: uuid(settings.uuid),
-            label: settings.label.clone(),
+            uuid: uuid_text(settings.uuid),
+            label: volume.files().label().unwrap_or_else(|_| settings.label.clone()),
             created_seconds: settings.created.seconds,
             format_version: settings.format_version,
             inodes: match settings.inodes() {
@@ -97,17 +114,6 @@ fn memory_of(volume: &Volume) -> Vec<Part> {
         Part { name: name.to_owned(), bytes, bytes_per_gib }
     };
     beside_parts(counters.iter().map(|(name, count)| (name, count))).map(of_part).collect()
-}
-
-fn uuid(bytes: [u8; 16]) -> String {
-    let mut text = String::new();
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 impl fmt::Display for Report {

@@ -1,6 +1,7 @@
 //! `onode key`: the key slots of an encrypted volume.
 
 use crate::keys::{self, KeyArguments};
+use crate::location;
 use onode::keys::{KeyCost, KeySlot, NewKey, SlotKind, VolumeKeys};
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size, parse_size};
 use onode_console::{Output, quote};
@@ -202,12 +203,12 @@ impl fmt::Display for Done {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
         KeyVerb::List(Named { image }) => {
-            let spec = Spec::from_argument(image)?;
+            let spec = location::spec(image)?;
             let keys = VolumeKeys::open(&spec, true)?;
             output.report(&Report::of(&spec, &keys))?;
         }
         KeyVerb::Test(Named { image }) => {
-            let spec = Spec::from_argument(image)?;
+            let spec = location::spec(image)?;
             let slot = VolumeKeys::open(&spec, true)?.test()?;
             let text = format!("the key opens slot {slot} of {spec}");
             output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed: Vec::new(), text })?;
@@ -215,7 +216,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         KeyVerb::Add(added) => put(added, false, output)?,
         KeyVerb::Change(added) => put(added, true, output)?,
         KeyVerb::Remove(Removed { image, slots }) => {
-            let spec = Spec::from_argument(image)?;
+            let spec = location::spec(image)?;
             let mut keys = VolumeKeys::open(&spec, false)?;
             keys.remove(slots)?;
             keys.close()?;
@@ -228,7 +229,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
-    let spec = Spec::from_argument(&added.image)?;
+    let spec = location::spec(&added.image)?;
     let mut keys = VolumeKeys::open(&spec, false)?;
     // Who cannot open it is told before a new passphrase has been thought of.
     keys.test()?;

@@ -4,6 +4,7 @@ use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
 use crate::commands::volumes::key::{CostArguments, FirstKey};
 use crate::keys::KeyArguments;
+use crate::location;
 use onode::{
     Class, CreateOptions, Error, Flash, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size,
     wear_of,
@@ -77,7 +78,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
-    let mut spec = Spec::from_argument(&arguments.image)?;
+    let mut spec = location::spec(&arguments.image)?;
     match &mut spec {
         Spec::Flash(Flash { shape, policies, .. }) => arguments.apply(shape, policies)?,
         Spec::Scm(memory) => {

@@ -1,7 +1,7 @@
 //! `onode pool`: the members of a pool, which nobody has mounted: how they stand, and who comes and
 //! goes.
 
-use crate::location::where_mounted;
+use crate::location::{self, where_mounted};
 use indicatif::ProgressBar;
 use onode::pool::{self, PoolMemberState, PoolMemberStatus};
 use onode::{Class, Error, Result, Spec};
@@ -152,23 +152,23 @@ impl fmt::Display for Report {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let report = match &arguments.verb {
         PoolVerb::Status(NamedPool { pool }) => {
-            let spec = Spec::from_argument(pool)?;
+            let spec = location::spec(pool)?;
             let (members, notes) = pool::status(&spec).map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, notes)
         }
         PoolVerb::Rebuild(NamedPool { pool }) => {
-            let spec = Spec::from_argument(pool)?;
+            let spec = location::spec(pool)?;
             let members = pool::rebuild(&spec, &mut shown(output)).map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, Vec::new())
         }
         PoolVerb::Add(AddedMember { pool, member, force }) => {
-            let (spec, member) = (Spec::from_argument(pool)?, Spec::from_argument(member)?);
+            let (spec, member) = (location::spec(pool)?, location::spec(member)?);
             let added = pool::add(&spec, &member, *force, &mut shown(output));
             let (spec, members) = added.map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, Vec::new())
         }
         PoolVerb::Remove(RemovedMember { pool, number }) => {
-            let spec = Spec::from_argument(pool)?;
+            let spec = location::spec(pool)?;
             let members = pool::remove(&spec, *number).map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, Vec::new())
         }

@@ -6,7 +6,7 @@
 //! for.
 
 use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
-use crate::location::Consent;
+use crate::location::{self, Consent};
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, repair_files};
 use onode_console::Output;
@@ -42,7 +42,7 @@ struct RepairOutcome {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match Spec::from_argument(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
+    match location::spec(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
         Ok(outcome) => {
             output.report(&outcome)?;
             Ok(match (outcome.after.is_clean(), outcome.fixed) {

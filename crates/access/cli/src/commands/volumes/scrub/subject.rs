@@ -3,7 +3,7 @@
 //! Both go through the same attribute, so a scrub means the same either way.
 
 use crate::location::{self, Consent};
-use onode::{Class, Error, Result, Spec, Volume};
+use onode::{Class, Error, Result, Volume};
 use onode_fs::scrub::SCRUB;
 use onode_fs::scrub::record::ScrubFindings;
 use onode_fs::scrub::told::ScrubStatus;
@@ -42,7 +42,7 @@ impl Subject {
         }
         match location::open(target, read_only, consent) {
             Ok(volume) => Ok(Self::Opened(Box::new(volume))),
-            Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&Spec::from_argument(target)?) {
+            Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&location::spec(target)?) {
                 Some(mounted) => Ok(Self::Mounted(mounted.directory)),
                 None => Err(error),
             },

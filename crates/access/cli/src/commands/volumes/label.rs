@@ -1,0 +1,108 @@
+//! `onode label`: shows or changes the name that a volume has for people.
+
+use crate::location::{self, Consent};
+use onode::{Class, Error, Result, Volume};
+use onode_console::{Output, quote};
+use onode_fs::{LABEL, check_label};
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use serde::Serialize;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+const BYTES_MAX: usize = 256;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  onode label /mnt             show it\n  onode label /mnt Photos      change it, also while mounted\n  \
+    onode label disk.img \"\"      take it away\n  onode mount LABEL=Photos /mnt   on whichever device it is"
+)]
+pub struct Arguments {
+    /// The directory where the volume is mounted, or an image or device spec.
+    target: OsString,
+    /// The new label: text of up to 255 bytes; nothing between quotes takes it away.
+    label: Option<String>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    target: String,
+    label: String,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", quote::message(&self.label))
+    }
+}
+
+pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let target = arguments.target.display().to_string();
+    if let Some(label) = &arguments.label {
+        let refused = |error: onode_fs::Error| Error::new(Class::Usage, format!("cannot label {target}"), error.detail);
+        check_label(label).map_err(refused)?;
+    }
+    let directory = mounted(&arguments.target)?;
+    let label = match (&arguments.label, directory) {
+        (None, Some(directory)) => of_mount(&directory)?,
+        (None, None) => {
+            let volume = location::open(&arguments.target, true, arguments.consent)?;
+            volume
+                .files()
+                .label()
+                .map_err(|error| Volume::error(format!("cannot read the label of {target}"), &error))?
+        }
+        (Some(label), Some(directory)) => {
+            let set = rustix::fs::setxattr(&directory, LABEL, label.as_bytes(), XattrFlags::empty());
+            set.map_err(|errno| refused(&directory, errno))?;
+            return Ok(0);
+        }
+        (Some(label), None) => {
+            let what = || format!("cannot label {target}");
+            location::change(&arguments.target, arguments.consent, |volume| {
+                volume.files().set_label(label).map_err(|error| Volume::error(what(), &error))
+            })?;
+            return Ok(0);
+        }
+    };
+    output.report(&Report { target, label })?;
+    Ok(0)
+}
+
+/// Where the volume is mounted, if it is.
+fn mounted(target: &OsStr) -> Result<Option<PathBuf>> {
+    let directory = Path::new(target);
+    if !directory.is_dir() {
+        return Ok(onode_fuse::mount_of(&location::spec(target)?).map(|mounted| mounted.directory));
+    }
+    if onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
+        return Ok(Some(directory.to_owned()));
+    }
+    let what = format!("cannot label {}", directory.display());
+    Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
+        .hint("`findmnt -t fuse.onode` lists the mounts"))
+}
+
+/// The label of the volume that is mounted at `directory`.
+fn of_mount(directory: &Path) -> Result<String> {
+    let mut value = vec![0; BYTES_MAX];
+    let length = rustix::fs::getxattr(directory, LABEL, value.as_mut_slice());
+    value.truncate(length.map_err(|errno| refused(directory, errno))?);
+    Ok(String::from_utf8_lossy(&value).into_owned())
+}
+
+fn refused(directory: &Path, errno: Errno) -> Error {
+    let what = format!("cannot label {}", directory.display());
+    match errno {
+        Errno::PERM => Error::new(Class::Permission, what, "only root and the owner of the volume may"),
+        Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),
+        Errno::NODATA | Errno::OPNOTSUPP => {
+            Error::new(Class::General, what, "its server is of another version, which does not do this")
+                .hint("unmount it and mount it again")
+        }
+        errno => Error::host(&what, &errno.into()),
+    }
+}
