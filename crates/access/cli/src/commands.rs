@@ -84,7 +84,7 @@ enum Verb {
     Put(put::Arguments),
     /// Remove files from an image.
     Rm(rm::Arguments),
-    /// Make a directory in an image.
+    /// Make directories in an image.
     Mkdir(mkdir::Arguments),
     /// Copy files within an image or between two images.
     Cp(cp::Arguments),

@@ -98,6 +98,31 @@ fn files_are_copied_within_and_between_images() {
 }
 
 #[test]
+fn several_files_are_copied_into_a_directory() {
+    let place = Place::new("cp-several");
+    let (one, two) = (place.image("one.img"), place.image("two.img"));
+    for name in ["a.log", "b.log", "c.txt"] {
+        onode!("put", &one, place.file(name, name.as_bytes()), format!("/{name}")).succeeds();
+    }
+    onode!("put", &two, place.file("d", b"d"), "/d").succeeds();
+    let at = |image: &std::path::Path, path: &str| format!("{}:{path}", image.display());
+    onode!("mkdir", &two, "/all", "/other").succeeds();
+    onode!("cp", at(&one, "/*.log"), at(&one, "/c.txt"), at(&two, "/d"), at(&two, "/all")).succeeds();
+    assert_eq!(onode!("ls", &two, "/all").succeeds().lines().count(), 4);
+    assert_eq!(onode!("cat", &two, "/all/b.log").succeeds(), "b.log");
+    let error = onode!("cp", at(&one, "/*.log"), at(&two, "/new")).fails(2);
+    assert!(error.contains("no directory") && error.contains("onode mkdir"), "{error}");
+    assert!(onode!("cp", at(&one, "/*.none"), at(&two, "/all")).fails(20).contains("nothing matches"));
+    // Nothing is copied if two would be one.
+    let error = onode!("cp", at(&one, "/a.log"), at(&two, "/all/a.log"), at(&two, "/other")).fails(2);
+    assert!(error.contains("same name"), "{error}");
+    assert_eq!(onode!("ls", &two, "/other").succeeds(), "");
+    // What matches one name goes where it is told to.
+    onode!("cp", at(&one, "/a.*"), at(&two, "/renamed")).succeeds();
+    assert_eq!(onode!("cat", &two, "/renamed").succeeds(), "a.log");
+}
+
+#[test]
 fn a_file_that_is_replaced_keeps_nothing_of_the_old_one() {
     let place = Place::new("replace");
     let image = place.image("disk.img");

@@ -1,8 +1,9 @@
 //! `onode cp`: copies files within an image or between two.
 
-use crate::commands::files::copy::{End, InVolume, copy};
+use crate::commands::files::copy::{Copied, End, InVolume, Side, copy};
+use crate::location::expand::{check_names, expand};
 use crate::location::{self, Consent};
-use onode::{Class, Error, Result};
+use onode::{Class, Error, Result, Volume};
 use onode_console::Output;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,10 +12,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     onode cp disk.img:/a.txt disk.img:/b.txt\n  \
-    onode cp -r old.img:/photos new.img:/photos")]
+    onode cp -r old.img:/photos new.img:/photos\n  \
+    onode cp 'old.img:/logs/*.gz' old.img:/notes new.img:/archive   into a directory")]
 pub struct Arguments {
-    /// What to copy, as IMAGE:/PATH.
-    from: OsString,
+    /// What to copy, as IMAGE:/PATH. Wildcards are meant in the image; several files go into a
+    /// directory.
+    #[arg(required = true)]
+    from: Vec<OsString>,
     /// Where to, as IMAGE:/PATH.
     to: OsString,
     /// Copy directories with all they hold.
@@ -24,27 +28,59 @@ pub struct Arguments {
     consent: Consent,
 }
 
+/// Some files of one volume.
+struct Source<'a> {
+    /// `None` for the volume that is copied to.
+    volume: Option<&'a Volume>,
+    path: PathBuf,
+}
+
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let (from_image, from) = split(&arguments.from)?;
     let (to_image, to) = split(&arguments.to)?;
-    let copied = if same_image(from_image, to_image) {
-        if to.starts_with(&from) {
-            let what = format!("cannot copy {} into itself", from.display());
-            return Err(Error::new(Class::Usage, what, "").hint("choose a target outside of it"));
+    let wanted: Vec<(&OsStr, PathBuf)> = arguments.from.iter().map(|from| split(from)).collect::<Result<_>>()?;
+    let mut others: Vec<(&OsStr, Volume)> = Vec::new();
+    for (image, _) in &wanted {
+        if !same_image(image, to_image) && !others.iter().any(|(open, _)| same_image(open, image)) {
+            others.push((image, location::open(image, true, arguments.consent)?));
         }
-        location::change(to_image, arguments.consent, |volume| {
-            let side = InVolume(volume);
-            copy(End { side: &side, path: &from }, End { side: &side, path: &to }, arguments.recursive, output)
-        })?
-    } else {
-        let source = location::open(from_image, true, arguments.consent)?;
-        location::change(to_image, arguments.consent, |target| {
-            let from = End { side: &InVolume(&source), path: &from };
-            copy(from, End { side: &InVolume(target), path: &to }, arguments.recursive, output)
-        })?
-    };
+    }
+    let copied = location::change(to_image, arguments.consent, |target| {
+        let mut sources = Vec::new();
+        for (image, path) in &wanted {
+            let volume = others.iter().find(|(open, _)| same_image(open, image)).map(|(_, volume)| volume);
+            let paths = expand(volume.unwrap_or(target).files(), std::slice::from_ref(path))?;
+            sources.extend(paths.into_iter().map(|path| Source { volume, path }));
+        }
+        copy_all(&sources, target, &to, arguments.recursive, output)
+    })?;
     output.report(&copied)?;
     Ok(0)
+}
+
+/// Copies all of them to a path of `target`; nothing if one of them cannot be meant.
+fn copy_all(sources: &[Source<'_>], target: &Volume, to: &Path, recursive: bool, output: &Output) -> Result<Copied> {
+    let side = InVolume(target);
+    if sources.len() > 1 {
+        if !side.is_directory(to)? {
+            let what = format!("cannot copy {} files to {}", sources.len(), to.display());
+            return Err(
+                Error::new(Class::Usage, what, "it is no directory").hint("make one first: onode mkdir IMAGE DIR")
+            );
+        }
+        check_names(&sources.iter().map(|source| source.path.clone()).collect::<Vec<_>>())?;
+    }
+    for source in sources.iter().filter(|source| source.volume.is_none()) {
+        if to.starts_with(&source.path) {
+            let what = format!("cannot copy {} into itself", source.path.display());
+            return Err(Error::new(Class::Usage, what, "").hint("choose a target outside of it"));
+        }
+    }
+    let mut copied = Copied::default();
+    for Source { volume, path } in sources {
+        let from = InVolume(volume.unwrap_or(target));
+        copied.add(&copy(End { side: &from, path }, End { side: &side, path: to }, recursive, output)?);
+    }
+    Ok(copied)
 }
 
 /// Splits `IMAGE:/PATH` at the last colon before a slash; specs may have colons of their own.

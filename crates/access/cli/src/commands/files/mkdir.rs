@@ -1,4 +1,4 @@
-//! `onode mkdir`: makes a directory in an image.
+//! `onode mkdir`: makes directories in an image.
 
 use crate::location::{self, Consent, Node, caller, failed, find, parent, parts};
 use onode::{Result, Volume};
@@ -8,12 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode mkdir disk.img /photos\n  onode mkdir -p disk.img /backup/2026/photos")]
+#[command(
+    after_help = "Examples:\n  onode mkdir disk.img /photos\n  onode mkdir -p disk.img /backup/2026/photos /backup/2026/mail"
+)]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
-    /// The directory to make.
-    path: PathBuf,
+    /// The directories to make.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
     /// Make its parents too; it is no error if it is there already.
     #[arg(short, long)]
     parents: bool,
@@ -23,7 +26,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, _output: &Output) -> Result<u8> {
     location::change(&arguments.image, arguments.consent, |volume| {
-        if arguments.parents { make_all(volume, &arguments.path) } else { make(volume, &arguments.path) }
+        let make = if arguments.parents { make_all } else { make };
+        arguments.paths.iter().try_for_each(|path| make(volume, path))
     })?;
     Ok(0)
 }
