@@ -8,6 +8,8 @@ mod hints;
 pub mod keys;
 #[cfg(not(feature = "encryption"))]
 mod locked;
+#[cfg(feature = "tier")]
+mod mapped;
 #[cfg(feature = "scm")]
 mod memory;
 #[cfg(not(feature = "compression"))]
@@ -79,8 +81,13 @@ impl Volume {
     /// # Errors
     /// `Exists` if there is something already, `BadSize`, `HostFull`, ...
     pub fn create(spec: &Spec, options: &CreateOptions) -> Result<()> {
+        #[cfg(feature = "tier")]
+        mapped::check_new(spec)?;
         let fill = |device: &dyn ObjectDevice| format(spec, device, options);
-        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })
+        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })?;
+        #[cfg(feature = "tier")]
+        mapped::map_new(spec)?;
+        Ok(())
     }
 
     /// Makes an empty volume that is encrypted: content, names and sizes. From then on whoever
@@ -108,7 +115,12 @@ impl Volume {
         let clock = clock_for(device.as_ref());
         let files = FileSystem::mount(device, clock, options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok(Self { spec: spec.clone(), files, faces, notes })
+        let volume = Self { spec: spec.clone(), files, faces, notes };
+        #[cfg(feature = "tier")]
+        if !volume.files.options().read_only {
+            volume.map_directories()?;
+        }
+        Ok(volume)
     }
 
     /// What it lies on.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const LEAST_FAST_BYTES: u64 = 8 << 20;
 const LEAST_BIG_BYTES: u64 = 16 << 20;
 const KEYS: &str = "size, fast-size, log, sections (NAME:EXTENT[:SHARE], joined by +), acknowledge (safe, either or big), \
-                    allocate (exact or paper), erase-block, discard (on or off), fast (on, none or new)";
+                    map (DIRECTORY:SECTION or DIRECTORY:bypass, joined by +), allocate (exact or paper), erase-block, discard (on or off), fast (on, none or new)";
 
 /// Two disks, as far as they were said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Tiers {
     pub log: Option<u64>,
     /// How a new fast disk is divided; none were said if it is empty.
     pub sections: Vec<Section>,
+    /// Directories whose content goes to a section, or past the fast disk, from now on.
+    pub mappings: Vec<Mapping>,
     /// When a durable change counts as done where nobody said otherwise: from now on.
     pub acknowledge: Option<Acknowledge>,
     /// Space of a new fast disk is given out in segments and sub-segments as in paper 4, not in
@@ -69,6 +71,15 @@ pub struct Section {
     pub extent: u32,
     /// Its share of the disk, relative to those of the others.
     pub share: u32,
+}
+
+/// A directory and where its content goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its path in the volume.
+    pub directory: PathBuf,
+    /// The section; `None` for content that bypasses the fast disk.
+    pub section: Option<String>,
 }
 
 impl Section {
@@ -123,6 +134,7 @@ impl Tiers {
             ("fast-size", value) => self.fast_size = Some(size_of(what, value)?),
             ("log", value) => self.log = Some(size_of(what, value)?),
             ("sections", value) => self.sections = sections_of(what, value)?,
+            ("map", value) => self.mappings = mappings_of(what, value)?,
             ("acknowledge", "safe") => self.acknowledge = Some(Acknowledge::Safe),
             ("acknowledge", "either") => self.acknowledge = Some(Acknowledge::Either),
             ("acknowledge", "big") => self.acknowledge = Some(Acknowledge::Big),
@@ -172,6 +184,19 @@ impl Spec {
 /// What stands behind `tier:`.
 pub(super) fn parse(what: &str, rest: &str) -> Result<Spec> {
     Tiers::read(what, rest).map(Spec::Tier)
+}
+
+/// `DIRECTORY:SECTION+...`
+fn mappings_of(what: &str, value: &str) -> Result<Vec<Mapping>> {
+    let mapping = |part: &str| match part.rsplit_once(':') {
+        Some((directory, section)) if !directory.is_empty() && !section.is_empty() => Ok(Mapping {
+            directory: Path::new("/").join(directory),
+            section: Some(section.to_owned()).filter(|section| section != "bypass"),
+        }),
+        _ => Err(Error::new(Class::Usage, what, format!("`{part}` maps no directory"))
+            .hint("write DIRECTORY:SECTION or DIRECTORY:bypass and join them by +: map=/mail:small+/video:bypass")),
+    };
+    value.split('+').map(mapping).collect()
 }
 
 /// `NAME:EXTENT[:SHARE]+...`
@@ -252,6 +277,10 @@ impl fmt::Display for Tiers {
         for (index, section) in self.sections.iter().enumerate() {
             f.write_str(if index == 0 { ",sections=" } else { "+" })?;
             write!(f, "{}:{}:{}", section.name, exact_size(section.extent.into()), section.share)?;
+        }
+        for (index, mapping) in self.mappings.iter().enumerate() {
+            let section = mapping.section.as_deref().unwrap_or("bypass");
+            write!(f, "{}{}:{section}", if index == 0 { ",map=" } else { "+" }, mapping.directory.display())?;
         }
         match self.acknowledge {
             None | Some(Acknowledge::Volume) => {}
