@@ -101,6 +101,17 @@ impl Index {
         self.reader.ram_bytes()
     }
 
+    /// Has damaged nodes written again from their copies on the fast disk from now on.
+    pub const fn repair_nodes(&mut self) {
+        self.reader.repairs = true;
+    }
+
+    /// Nodes that were written again.
+    #[must_use]
+    pub const fn repaired_nodes(&self) -> u64 {
+        self.reader.repaired
+    }
+
     /// What reads of nodes count as from now on.
     pub const fn set_tag(&mut self, tag: IoTag) {
         self.reader.tag = tag;

@@ -121,3 +121,46 @@ fn a_sector_that_cannot_be_read_is_written_again() {
     pair.big.clone().read_at(place.unwrap(), &mut block, IoTag::Check).unwrap();
     assert!(is_last(&block));
 }
+
+/// Turns a bit in every node of the tree on the big disk; how many.
+fn damage_nodes(disk: &mut SimDisk) -> u64 {
+    let mut found = 0;
+    for offset in (0..disk.bytes()).step_by(SECTOR) {
+        let mut block = vec![0; SECTOR];
+        disk.read_at(offset, &mut block, IoTag::Check).unwrap();
+        if block.starts_with(b"TNOD") {
+            block[200] ^= 1;
+            disk.write_at(offset, &block, IoTag::Check).unwrap();
+            found += 1;
+        }
+    }
+    disk.flush().unwrap();
+    found
+}
+
+#[test]
+fn damaged_nodes_are_written_again_from_their_copies() {
+    let (mut pair, objects) = filled();
+    pair.device = None;
+    let nodes = damage_nodes(&mut pair.big);
+    assert!(nodes > 0);
+    // Who only looks tells of it and changes nothing.
+    let read_only = MountOptions { read_only: true, ..MountOptions::default() };
+    let (big, fast) = (Box::new(pair.big.clone()), Box::new(pair.fast.clone()));
+    let told = TierDevice::mount(big, Some(fast), &read_only).and_then(|device| device.verify());
+    assert!(told.is_err(), "a check finds it");
+    pair.mount();
+    let device = pair.device.as_ref().unwrap();
+    device.verify().unwrap();
+    let repaired = count(device, "tree.nodes_repaired");
+    assert!((1..=nodes).contains(&repaired), "{repaired} of {nodes} nodes");
+    assert!(device.health().conditions.iter().any(|told| told.code == "blocks-repaired"), "{:?}", device.health());
+    objects.iter().for_each(|object| assert!(read(device, *object).unwrap() == content(*object)));
+    device.close().unwrap();
+    // The big disk alone is sound again.
+    pair.device = None;
+    let alone = TierDevice::mount(Box::new(pair.big.clone()), None, &MountOptions::default()).unwrap();
+    alone.verify().unwrap();
+    assert_eq!(count(&alone, "tree.nodes_repaired"), 0);
+    objects.iter().for_each(|object| assert!(read(&alone, *object).unwrap() == content(*object)));
+}

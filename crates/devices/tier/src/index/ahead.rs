@@ -58,13 +58,19 @@ pub struct NodeReader {
     pub miss: Option<NodeMiss>,
     /// A node that was lacking, and what was read of it.
     given: Option<(NodeMiss, Option<Vec<u8>>)>,
+    /// A damaged node is written again from its copy on the fast disk, if there is a good one. The
+    /// place need not change: what refers to the node says what it has to be.
+    pub repairs: bool,
+    /// Nodes that were.
+    pub repaired: u64,
 }
 
 impl NodeReader {
     /// Reads nodes of a volume divided by `layout`; the reads count as `tag`.
     pub const fn new(disks: Arc<Disks>, layout: Layout, tag: IoTag) -> Self {
         let ahead = Vec::new();
-        Self { disks, layout, tag, before: 0, first: 0, ahead, can_miss: false, miss: None, given: None }
+        let (can_miss, miss, given, repairs, repaired) = (false, None, None, false, 0);
+        Self { disks, layout, tag, before: 0, first: 0, ahead, can_miss, miss, given, repairs, repaired }
     }
 
     /// Memory for what was read ahead.
@@ -105,6 +111,15 @@ impl NodeReader {
         (miss.block == block && miss.crc == crc).then(|| bytes.filter(|bytes| crc32c(bytes) == crc))
     }
 
+    /// A node that was read and is not what it should be, or could not be read.
+    fn rescue(&mut self, block: u64, crc: u32) -> Option<Vec<u8>> {
+        let copy = self.disks.copy_of_node(block, crc).filter(|_| self.repairs)?;
+        if self.disks.write(block, &copy, IoTag::Index).is_ok() {
+            self.repaired += 1;
+        }
+        Some(copy)
+    }
+
     /// Reads ahead from `block` on. What cannot be read is for whoever wants it to find out.
     fn read_ahead(&mut self, block: u64) {
         let count = self.ahead_of(block);
@@ -141,8 +156,12 @@ impl ReadNodes for NodeReader {
             }
         }
         let mut bytes = vec![0; BLOCK_BYTES];
-        self.disks.read(block, &mut bytes, self.tag)?;
-        Ok(bytes)
+        let read = self.disks.read(block, &mut bytes, self.tag);
+        let is_sound = read.is_ok() && (crc32c(&bytes) == crc || is_planted(Bug::DamagedTierNodeBelieved));
+        if let Some(copy) = (!is_sound).then(|| self.rescue(block, crc)).flatten() {
+            return Ok(copy);
+        }
+        read.map(|()| bytes)
     }
 
     fn layout(&self) -> &Layout {

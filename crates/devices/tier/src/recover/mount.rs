@@ -136,6 +136,9 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
     let (superblock, copy) = read_superblock(&mut *big)?;
     let disks = Arc::new(Disks::new(big, fast, options.seam.clone()));
     let mut core = open(disks, Anchors::new(superblock, copy), options)?;
+    if !options.read_only {
+        core.index_mut().repair_nodes();
+    }
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;
     let layout = core.index().layout();

@@ -55,8 +55,8 @@ impl TierDevice {
             let remedy = "`onode check` tells which files they are of; restore those from a backup";
             conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
         }
-        if figures.repaired_blocks > 0 {
-            let count = figures.repaired_blocks;
+        let count = figures.repaired_blocks + core.index().repaired_nodes();
+        if count > 0 {
             let text = format!("{count} damaged blocks of the big disk were written again from their copies");
             conditions.push(Condition::new("blocks-repaired", Severity::Notice, text));
         }

@@ -49,6 +49,7 @@ impl Inspect for TierDevice {
             ("big.blocks_discarded", core.space().discarded().1),
             ("tree.nodes", core.index().counts().nodes),
             ("tree.nodes_changed", core.index().counts().dirty),
+            ("tree.nodes_repaired", core.index().repaired_nodes()),
         ];
         let mut all: Vec<(String, u64)> = own.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
         let disks = Arc::clone(core.disks());
