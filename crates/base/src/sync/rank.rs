@@ -61,6 +61,14 @@ ranks! {
     FileSystemScrub = "fs-scrub",
     /// All that a file system knows.
     FileSystemState = "fs-state",
+    /// What a transaction of a user has changed.
+    StagedView = "staged-view",
+    /// Who changes a device of which there are transactions.
+    StagedChanging = "staged-changing",
+    /// Objects that only transactions see.
+    StagedListed = "staged-listed",
+    /// What was changed while transactions are open.
+    StagedWatch = "staged-watch",
     /// Who changes objects of a shard.
     ServiceChanging = "service-changing",
     /// Compressed content of a shard's objects.

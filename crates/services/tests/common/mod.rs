@@ -14,4 +14,5 @@ pub mod pool;
 pub mod readers;
 pub mod secrecy;
 pub mod spy;
+pub mod transacting;
 pub mod vault;
