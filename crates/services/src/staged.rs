@@ -47,6 +47,8 @@ pub struct Staged<D: ?Sized> {
     transaction_bytes: usize,
     /// Views that are open.
     views: AtomicUsize,
+    /// Memory that their changes take: the device needs as much space for them.
+    held: AtomicU64,
     /// Odd while a transaction is put in place in parts.
     applied: AtomicU64,
     /// A transaction could not be put in place.
@@ -66,6 +68,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             rules,
             transaction_bytes,
             views: AtomicUsize::new(0),
+            held: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             is_half: AtomicBool::new(false),
             has_hidden: AtomicBool::new(false),
@@ -231,7 +234,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
     }
 
     fn promisable(&self) -> u64 {
-        self.inner.promisable()
+        self.inner.promisable().saturating_sub(self.held.load(Ordering::Relaxed))
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {

@@ -57,6 +57,10 @@ ranks! {
     MountDisarmed = "mount-disarmed",
     /// Files of which the kernel keeps content.
     MountFilled = "mount-filled",
+    /// Transactions of users that are open on a volume.
+    TransactionsOpen = "transactions-open",
+    /// Who uses a transaction of a user.
+    TransactionUse = "transaction-use",
     /// How far a scrub of a volume has come.
     FileSystemScrub = "fs-scrub",
     /// All that a file system knows.

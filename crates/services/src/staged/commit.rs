@@ -181,13 +181,21 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     /// # Errors
     /// Those of the device, which then keeps hidden objects until the next mount.
     pub fn abort(&self) -> Result<()> {
+        self.abort_because("it was aborted")
+    }
+
+    /// The same; whoever uses the view from now on is told why.
+    ///
+    /// # Errors
+    /// As [`abort`](Self::abort).
+    pub fn abort_because(&self, why: &str) -> Result<()> {
         let staged = self.staged();
         let _turn = Turn::take(staged.inner.as_ref());
         let mut state = self.state();
-        self.give_up(&mut state, Ended::Aborted)
+        self.give_up(&mut state, Ended::Aborted(why.to_owned()))
     }
 
-    pub(crate) fn give_up(&self, state: &mut ViewState, how: Ended) -> Result<()> {
+    fn give_up(&self, state: &mut ViewState, how: Ended) -> Result<()> {
         if state.ended.is_some() {
             return Ok(());
         }

@@ -61,10 +61,11 @@ impl Touched {
         self.touch(object, now);
     }
 
-    /// Its bytes are.
+    /// Its bytes are. Whoever looks at them, or writes them after a while, goes by what was seen of
+    /// the object before: so they count from then on.
     pub(crate) fn content(&mut self, object: ObjectId, now: u64) {
         if let Some(touch) = self.touch(object, now) {
-            touch.content.get_or_insert(now);
+            touch.content.get_or_insert(touch.since);
         }
     }
 

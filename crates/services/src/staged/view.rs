@@ -16,18 +16,18 @@ use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_object::{Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Names, attributes and objects that a view changes take no more memory than that.
 const ENTRY_BYTES_MAX: usize = 64 << 20;
 
 /// How a view ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Its changes are those of the device.
     Committed,
-    /// Its changes were given up.
-    Aborted,
+    /// Its changes were given up, and why.
+    Aborted(String),
 }
 
 /// What a view knows.
@@ -46,6 +46,8 @@ pub struct View<D: ObjectDevice + ?Sized> {
     staged: Arc<Staged<D>>,
     /// It shows what a cut left half done, and takes no changes.
     is_fixed: bool,
+    /// Space that the host of the device has set aside for what it has not written yet.
+    set_aside: Arc<AtomicU64>,
     state: Mutex<ViewState, rank::StagedView>,
 }
 
@@ -56,6 +58,15 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
     /// `ReadOnly` if the device takes no changes; `Busy` if other hosts use it, of whose changes
     /// the view would not hear.
     pub fn begin(self: &Arc<Self>) -> Result<View<D>> {
+        self.begin_beside(Arc::default())
+    }
+
+    /// The same beside a host that says at any moment how much of the device's space it has set
+    /// aside, which the view leaves alone.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub fn begin_beside(self: &Arc<Self>, set_aside: Arc<AtomicU64>) -> Result<View<D>> {
         let _turn = Turn::take(self.inner.as_ref());
         if let Some(why) = self.inner.info().read_only {
             return Err(Error::new(ErrorKind::ReadOnly, why));
@@ -70,7 +81,9 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         if self.views.fetch_add(1, Ordering::AcqRel) == 0 {
             watch.clear();
         }
-        Ok(View::new(Arc::clone(self), watch.count(), Shadows::new(), false))
+        let mut view = View::new(Arc::clone(self), watch.count(), Shadows::new(), false);
+        view.set_aside = set_aside;
+        Ok(view)
     }
 }
 
@@ -78,7 +91,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     fn new(staged: Arc<Staged<D>>, begun: u64, shadows: Shadows, is_fixed: bool) -> Self {
         let touched = Touched::new(begun);
         let state = ViewState { shadows, touched, ended: None, entry_bytes: 0, held_bytes: 0 };
-        Self { staged, is_fixed, state: Mutex::new(state) }
+        Self { staged, is_fixed, set_aside: Arc::default(), state: Mutex::new(state) }
     }
 
     /// One that shows changes and takes none.
@@ -99,21 +112,33 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn open(&self) -> Result<MutexGuard<'_, ViewState>> {
         let state = self.state.lock();
-        match state.ended {
+        match &state.ended {
             None => Ok(state),
-            Some(Ended::Committed) => Err(Error::new(ErrorKind::Stale, "the transaction was committed")),
-            Some(Ended::Aborted) => Err(Error::new(ErrorKind::Stale, "the transaction was aborted")),
+            Some(Ended::Committed) => Err(Error::new(ErrorKind::Stale, "the transaction is over: it was committed")),
+            Some(Ended::Aborted(why)) => Err(Error::new(ErrorKind::Stale, format!("the transaction is over: {why}"))),
         }
     }
 
     /// The end of a view.
     pub(crate) fn end(&self, state: &mut ViewState, how: Ended) {
         state.ended = Some(how);
+        self.staged.held.fetch_sub((state.entry_bytes + state.held_bytes) as u64, Ordering::Relaxed);
         (state.entry_bytes, state.held_bytes) = (0, 0);
         let mut watch = self.staged.watch.lock();
         if !self.is_fixed && self.staged.views.fetch_sub(1, Ordering::AcqRel) == 1 {
             watch.clear();
         }
+    }
+
+    /// Notes that what changes take in memory was `before`.
+    fn account(&self, state: &ViewState, before: usize) {
+        let now = state.entry_bytes + state.held_bytes;
+        self.staged.held.fetch_add(now.wrapping_sub(before) as u64, Ordering::Relaxed);
+    }
+
+    /// Space that the view may use.
+    fn room(&self) -> u64 {
+        self.staged.inner.space().available.saturating_sub(self.set_aside.load(Ordering::Relaxed))
     }
 
     /// Whether nothing was changed.

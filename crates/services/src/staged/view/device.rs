@@ -9,6 +9,7 @@ use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, Mutation,
     ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
 };
+use std::sync::atomic::Ordering;
 
 /// Content that stays in memory, beyond what may, because it finds no room elsewhere.
 const UNSPILLED_BYTES_MAX: usize = 8 << 20;
@@ -39,7 +40,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         }
         let fits = |state: &ViewState| {
             let needs = (state.entry_bytes + state.held_bytes + entries + content) as u64;
-            needs <= self.staged.inner.space().available
+            needs <= self.room()
         };
         if entries + content == 0 || fits(state) || never_needs_space(transaction, &mut Lookup { view: self, state })? {
             return Ok(());
@@ -78,7 +79,9 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
             self.spill(state, self.held_bytes_max())?;
         }
         self.check_room(state, &transaction)?;
+        let before = state.entry_bytes + state.held_bytes;
         let work = Self::apply(state, transaction, &sizes);
+        self.account(state, before);
         if !work.is_empty() {
             let _changing = self.staged.changing.read();
             self.staged.work(work)?;
@@ -138,7 +141,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
     fn promisable(&self) -> u64 {
         let state = self.state();
         let held = (state.entry_bytes + state.held_bytes) as u64;
-        self.staged.inner.promisable().saturating_sub(held)
+        self.staged.inner.promisable().saturating_sub(held + self.set_aside.load(Ordering::Relaxed))
     }
 
     fn maintain(&self, _: u32) -> Result<Maintenance> {

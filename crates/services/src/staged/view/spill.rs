@@ -3,7 +3,7 @@
 use crate::staged::content::Hidden;
 use crate::staged::shadow::Standing;
 use crate::staged::view::{View, ViewState};
-use onode_object::{Durability, ErrorKind, Hints, ObjectDevice, ObjectId, Result, Transaction};
+use onode_object::{Durability, Error, ErrorKind, Hints, ObjectDevice, ObjectId, Result, Transaction};
 
 /// Content that a view keeps in memory; no more than one transaction of the device takes.
 const HELD_BYTES_MAX: usize = 8 << 20;
@@ -19,7 +19,14 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         if state.held_bytes <= most {
             return Ok(());
         }
+        let before = state.entry_bytes + state.held_bytes;
         let _changing = self.staged.changing.read();
+        let spilled = self.spill_largest(state, most);
+        self.account(state, before);
+        spilled
+    }
+
+    fn spill_largest(&self, state: &mut ViewState, most: usize) -> Result<()> {
         while state.held_bytes > most {
             // The largest first: so there are few of them.
             let Some((object, _)) = state.shadows.iter().max_by_key(|(_, shadow)| shadow.held_bytes()) else { break };
@@ -33,6 +40,10 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         let (standing, replaces) = (shadow.standing, shadow.replaces);
         let hints = shadow.hints;
         let Some(content) = shadow.content.as_mut() else { return Ok(()) };
+        if content.pieces.bytes() as u64 > self.room() {
+            let why = "the device has no room for the content of the transaction";
+            return Err(Error::of(ErrorKind::NoSpace, object, why));
+        }
         let mut hidden = match content.hidden {
             Some(hidden) => hidden,
             None => {
