@@ -57,6 +57,8 @@ ranks! {
     MountDisarmed = "mount-disarmed",
     /// Files of which the kernel keeps content.
     MountFilled = "mount-filled",
+    /// What came of commands for transactions.
+    MountAnswers = "mount-answers",
     /// Transactions of users that are open on a volume.
     TransactionsOpen = "transactions-open",
     /// Who uses a transaction of a user.

@@ -14,7 +14,7 @@ use crate::volume::Volume;
 use held::Held;
 use onode_base::sync::{Mutex, rank};
 use onode_base::{Clock, ErrorKind};
-use onode_fs::{DirectoryMoves, FileSystem, InodeNumber, name_of_entry};
+use onode_fs::{Attributes, DirectoryMoves, FileSystem, InodeNumber, name_of_entry};
 use onode_object::{Durability, ObjectDevice};
 use onode_services::{ChangedObject, Staged};
 use std::collections::{BTreeMap, VecDeque};
@@ -174,6 +174,20 @@ impl Transactions {
         self.open.lock().all.values().map(|held| held.info(now)).collect()
     }
 
+    /// The root directory as others see it.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn root(&self) -> onode_fs::Result<Attributes> {
+        self.files.attributes(InodeNumber::ROOT)
+    }
+
+    /// The numbers of those that are open.
+    #[must_use]
+    pub fn open_ids(&self) -> Vec<u64> {
+        self.open.lock().all.keys().copied().collect()
+    }
+
     fn find(&self, what: &str, id: u64, uid: u32) -> Result<Arc<Held>> {
         let open = self.open.lock();
         let Some(held) = open.all.get(&id) else {
@@ -260,10 +274,8 @@ impl Transactions {
             let inode = self.files.file_of_object(inode.object());
             held.path_of(inode).or_else(|| held::path_in(&self.files, inode))
         });
-        match path {
-            Some(path) => format!("{path}: {}", error.detail),
-            None => error.to_string(),
-        }
+        let number = error.inode.map_or_else(String::new, |inode| format!("file {}: ", inode.0));
+        path.map_or(number, |path| format!("{path}: ")) + &error.detail
     }
 
     /// Aborts a transaction: nothing that was done in it happens.

@@ -58,8 +58,13 @@ impl<D: ObjectDevice + ?Sized> View<D> {
             // Nothing to do.
         } else if !plan.has_copies && plan.bytes <= staged.transaction_bytes {
             staged.commit_at_once(plan, durability)?;
-        } else {
-            staged.commit_by_record(&plan, durability)?;
+        } else if let Err(error) = staged.commit_by_record(&plan, durability) {
+            if staged.check_whole().is_err() {
+                // It has happened all the same: the next mount needs what is hidden.
+                state.shadows = Shadows::new();
+                self.end(&mut state, Ended::Committed);
+            }
+            return Err(error);
         }
         // From here on it has happened.
         staged.watch.lock().note(marks.iter());
@@ -208,6 +213,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
             return Ok(());
         }
         let _changing = staged.changing.read();
+        staged.check_whole()?;
         staged.discard(&hidden)
     }
 }

@@ -17,6 +17,18 @@ use std::sync::Arc;
 /// What one read of a record takes.
 const READ_BYTES: usize = 1 << 20;
 
+/// The objects that a record takes off the list: they are seen once it is in place.
+fn taken_off(record: &[u8]) -> Result<Vec<ObjectId>> {
+    let (mut rest, mut found) = (record, Vec::new());
+    while !rest.is_empty() {
+        let step = Step::take(&mut rest).ok_or_else(damaged)?;
+        if let Step::Change(Mutation::RemoveAttribute { object: LIST, key }) = step {
+            found.push(ObjectId(key.index.saturating_sub(AttributeKey::STAGED_OBJECTS.index)));
+        }
+    }
+    Ok(found)
+}
+
 impl<D: ObjectDevice + ?Sized> Staged<D> {
     /// The device, with everything in place that was committed. If nothing may change on it and
     /// something is not in place, the view shows it as if it were.
@@ -52,7 +64,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         let can_change = staged.inner.info().read_only.is_none();
         // What others have under way is not left over.
         let is_alone = staged.inner.share().is_none_or(|share| !share.has_others());
-        let mut shown = None;
+        let (mut shown, mut seen) = (None, Vec::new());
         if progress.is_committed {
             let record = staged.record(&progress)?;
             if can_change {
@@ -60,9 +72,11 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
                 put_in_place(staged.inner.as_ref(), &record, progress, transaction_bytes)?;
             } else {
                 shown = Some(View::fixed(&staged, staged.shadows(&record, progress)?));
+                seen = taken_off(&record)?;
             }
         }
         staged.learn_list()?;
+        staged.unlisted(&seen);
         if can_change && is_alone && !is_planted(Bug::StagedLeftoversStay) {
             let left = staged.listed.lock().objects();
             staged.discard(&left)?;

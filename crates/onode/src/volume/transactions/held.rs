@@ -16,6 +16,8 @@ const CACHED_INODES: usize = 4096;
 const NAME_CACHE_BYTES: usize = 1 << 20;
 /// Directories above one another, at most, that a path is looked for in.
 const DEPTH_MAX: usize = 256;
+/// Files that are looked at, at most, to find the path of one.
+const WALKED_MAX: u32 = 100_000;
 
 /// How a transaction mounts the volume that is mounted so.
 pub(super) fn options(of: &Options) -> Options {
@@ -159,15 +161,35 @@ impl Held {
         (gate.is_closed, gate.used) = (false, now);
     }
 
-    /// A path to a file within the transaction, if it is a directory or lies in one that was looked
-    /// at lately.
+    /// A path to a file within the transaction.
     pub(super) fn path_of(&self, inode: InodeNumber) -> Option<String> {
         path_in(self.volume().files(), inode)
     }
 }
 
-/// The path of a directory.
+/// The path of a file: of a directory soon found, of others if they are among the first files of the
+/// volume.
 pub(super) fn path_in(files: &FileSystem, inode: InodeNumber) -> Option<String> {
+    let is_directory = files.attributes(inode).ok()?.file_type == FileType::Directory;
+    if is_directory { path_upward(files, inode) } else { path_downward(files, inode) }
+}
+
+fn path_downward(files: &FileSystem, inode: InodeNumber) -> Option<String> {
+    let (mut found, mut seen) = (None, 0);
+    let stop = || Err(onode_fs::Error::from(onode_fs::ErrorKind::Busy));
+    let walked = files.walk(b"/", &mut |path, attributes| {
+        seen += 1;
+        if attributes.inode == inode {
+            found = Some(String::from_utf8_lossy(path).into_owned());
+        }
+        if found.is_some() || seen > WALKED_MAX { stop() } else { Ok(true) }
+    });
+    // It ends with what stopped it.
+    drop(walked);
+    found
+}
+
+fn path_upward(files: &FileSystem, inode: InodeNumber) -> Option<String> {
     let mut parts = Vec::new();
     let mut at = inode;
     for _ in 0..DEPTH_MAX {
@@ -175,8 +197,7 @@ pub(super) fn path_in(files: &FileSystem, inode: InodeNumber) -> Option<String> 
             parts.reverse();
             return Some(format!("/{}", parts.join("/")));
         }
-        let found = files.attributes(at).ok().filter(|found| found.file_type == FileType::Directory)?;
-        let above = files.lookup(found.inode, b"..").ok()?.inode;
+        let above = files.lookup(at, b"..").ok()?.inode;
         files.forget(above, 1);
         let mut name = None;
         let listed = files.read_directory(above, 0, &mut |entry| {

@@ -5,7 +5,7 @@ use crate::staged::shadow::{Shadow, Standing};
 use crate::staged::touched::is_kept;
 use crate::staged::view::{View, ViewState};
 use onode_object::{AttributeKey, ErrorKind, ObjectDevice, ObjectId, ObjectStat, Result, validate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 impl<D: ObjectDevice + ?Sized> View<D> {
@@ -83,7 +83,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         from: AttributeKey,
         limit: usize,
     ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let mut from = from;
+        let (mut from, mut all) = (from, BTreeMap::new());
         loop {
             let now = self.staged.watch.lock().count();
             let shows_base = self.shadow(state, object)?.is_none_or(Shadow::shows_base);
@@ -91,7 +91,6 @@ impl<D: ObjectDevice + ?Sized> View<D> {
                 if shows_base { self.base(|| self.staged.inner.attributes(object, from, limit))? } else { Vec::new() };
             // What the view has behind the last one of the base belongs behind what comes next.
             let last = found.last().map(|(key, _)| *key);
-            let mut all = BTreeMap::new();
             for (key, value) in found {
                 state.touched.attribute(object, key, now);
                 if is_kept(key) {
@@ -111,7 +110,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
             }
             let next = last.and_then(AttributeKey::next);
             match next {
-                Some(next) if all.is_empty() && limit > 0 => from = next,
+                Some(next) if all.len() < limit => from = next,
                 _ => return Ok(all.into_iter().take(limit).collect()),
             }
         }
@@ -138,11 +137,11 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     }
 
     pub(super) fn list_in(&self, state: &ViewState, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        let mut from = from;
+        let (mut from, mut all) = (from, BTreeSet::new());
         loop {
             let found = ObjectDevice::list(self.staged.as_ref(), from, limit)?;
             let last = found.last().copied();
-            let mut all: std::collections::BTreeSet<_> = found.into_iter().collect();
+            all.extend(found);
             let until = last.map_or(Bound::Unbounded, Bound::Included);
             for (object, shadow) in state.shadows.range((Bound::Included(from), until)) {
                 match shadow.standing {
@@ -152,7 +151,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
                 }
             }
             match last {
-                Some(last) if all.is_empty() && limit > 0 => from = ObjectId(last.0.saturating_add(1)),
+                Some(last) if all.len() < limit => from = ObjectId(last.0.saturating_add(1)),
                 _ => return Ok(all.into_iter().take(limit).collect()),
             }
         }
