@@ -9,8 +9,8 @@ use crate::kind::service::Service;
 use onode_base::sync::{Mutex, rank};
 use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
 use onode_object::{
-    AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Hints, Maintenance, ObjectDevice, ObjectId,
-    ObjectStat, Result, Space, SyncScope, Transaction,
+    AttributeKey, Compression, Demand, DeviceInfo, Durability, ErrorKind, Health, Hints, Maintenance, ObjectDevice,
+    ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
 };
 use onode_services::{Staged, View};
 use std::sync::Arc;
@@ -102,8 +102,16 @@ impl<D: ObjectDevice> ObjectDevice for TransactedDevice<D> {
             return self.staged.commit(transaction, durability);
         }
         let view = self.staged.begin()?;
-        view.commit(transaction, durability)?;
-        view.make_true(durability).map(drop)
+        let done = view.commit(transaction.clone(), durability).and_then(|()| view.make_true(durability));
+        match done {
+            // A large one needs more room than a plain one, to which more is promised. Nothing of
+            // it may have happened.
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                drop(view);
+                self.staged.commit(transaction, durability)
+            }
+            done => done.map(drop),
+        }
     }
 
     fn sync(&self, scope: SyncScope) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::staged::view::{Ended, View, ViewState};
 use crate::staged::{HALF, Staged};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::{Stored, never_needs_space};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope,
     Transaction,
@@ -55,8 +56,11 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         let marks = plan.steps.iter().map(mark).collect::<Vec<_>>();
         let unneeded = plan.unneeded.clone();
         if plan.steps.is_empty() {
-            // Nothing to do.
-        } else if !plan.has_copies && plan.bytes <= staged.transaction_bytes {
+            // A durable commit of nothing is one of all that came before.
+            if durability == Durability::Durable {
+                staged.inner.sync(SyncScope::All)?;
+            }
+        } else if staged.goes_at_once(&plan)? {
             staged.commit_at_once(plan, durability)?;
         } else if let Err(error) = staged.commit_by_record(&plan, durability) {
             if staged.check_whole().is_err() {
@@ -105,6 +109,15 @@ fn changed<D: ObjectDevice + ?Sized>(shadows: &Shadows, staged: &Staged<D>) -> R
 }
 
 impl<D: ObjectDevice + ?Sized> Staged<D> {
+    /// Whether one transaction of the device takes everything: it fits, or the device must not
+    /// refuse it for space, which it might refuse a record.
+    fn goes_at_once(&self, plan: &StagedPlan) -> Result<bool> {
+        if plan.has_copies || plan.bytes <= self.transaction_bytes {
+            return Ok(!plan.has_copies);
+        }
+        never_needs_space(&Transaction { mutations: plan.mutations() }, &mut OnDevice(self.inner.as_ref()))
+    }
+
     /// Everything in one transaction of the device.
     fn commit_at_once(&self, plan: StagedPlan, durability: Durability) -> Result<()> {
         let shown = plan.shown.clone();
@@ -177,6 +190,23 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             return Err(Error::new(ErrorKind::NoSpace, why));
         }
         Ok(())
+    }
+}
+
+/// What is stored on a device.
+struct OnDevice<'a, D: ?Sized>(&'a D);
+
+impl<D: ObjectDevice + ?Sized> Stored for OnDevice<'_, D> {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        match self.0.attribute(object, key) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            other => other.map(|value| value.map(|value| value.len())),
+        }
+    }
+
+    /// What overwrites content has a small plan, and is committed at once anyway.
+    fn solid_bytes(&mut self, _: ObjectId) -> Result<Option<u64>> {
+        Ok(None)
     }
 }
 

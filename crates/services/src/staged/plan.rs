@@ -42,6 +42,15 @@ impl StagedPlan {
         self.demands.iter().map(|demand| device.space_for(demand)).sum()
     }
 
+    /// The changes as they are, of a plan without copies.
+    pub(crate) fn mutations(&self) -> Vec<Mutation> {
+        let change = |step: &Step| match step {
+            Step::Change(mutation) => Some(mutation.clone()),
+            Step::Copy(_) => None,
+        };
+        self.steps.iter().filter_map(change).collect()
+    }
+
     /// The changes alone, of a plan without copies.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
         let change = |step| match step {

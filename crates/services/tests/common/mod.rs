@@ -14,5 +14,6 @@ pub mod pool;
 pub mod readers;
 pub mod secrecy;
 pub mod spy;
+pub mod staged_history;
 pub mod transacting;
 pub mod vault;

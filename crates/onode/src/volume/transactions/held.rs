@@ -167,8 +167,8 @@ impl Held {
     }
 }
 
-/// The path of a file: of a directory soon found, of others if they are among the first files of the
-/// volume.
+/// The path of a file: of a directory soon found, of others if they are among the first files of
+/// the volume.
 pub(super) fn path_in(files: &FileSystem, inode: InodeNumber) -> Option<String> {
     let is_directory = files.attributes(inode).ok()?.file_type == FileType::Directory;
     if is_directory { path_upward(files, inode) } else { path_downward(files, inode) }
@@ -184,7 +184,7 @@ fn path_downward(files: &FileSystem, inode: InodeNumber) -> Option<String> {
         }
         if found.is_some() || seen > WALKED_MAX { stop() } else { Ok(true) }
     });
-    // It ends with what stopped it.
+
     drop(walked);
     found
 }

@@ -26,11 +26,11 @@ use std::fmt;
 )]
 pub struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: TransactionVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum TransactionVerb {
     /// Begin a transaction; prints its number and the directory that shows the tree in it.
     #[command(after_help = "Example:\n  cd \"$(onode tx begin /mnt | cut -d' ' -f2)\"")]
     Begin(BeginArguments),
@@ -102,25 +102,25 @@ struct ListReport(Vec<Listed>);
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
-        Verb::Begin(begin) => {
+        TransactionVerb::Begin(begin) => {
             let face = TransactionsFace::find(&begin.target, "begin a transaction on")?;
             let id = face.begin(begin.expiry)?;
             let directory = Some(face.directory_of(id).display().to_string());
             output.report(&Report { id, state: "open", directory })?;
         }
-        Verb::Commit(one) => {
+        TransactionVerb::Commit(one) => {
             TransactionsFace::find(&one.target, "commit a transaction on")?.commit(one.id)?;
             output.report(&Report { id: one.id, state: "committed", directory: None })?;
         }
-        Verb::Abort(one) => {
+        TransactionVerb::Abort(one) => {
             TransactionsFace::find(&one.target, "abort a transaction on")?.abort(one.id)?;
             output.report(&Report { id: one.id, state: "aborted", directory: None })?;
         }
-        Verb::List(list) => {
+        TransactionVerb::List(list) => {
             let face = TransactionsFace::find(&list.target, "list transactions of")?;
             output.report(&ListReport(face.list()?))?;
         }
-        Verb::Run(run) => return run::run(run, output),
+        TransactionVerb::Run(run) => return run::run(run, output),
     }
     Ok(0)
 }
