@@ -44,5 +44,5 @@ pub use types::{
 pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
 pub use volume::rewrite::REWRITE;
-pub use volume::staging::{DirectoryMoves, name_of_entry};
+pub use volume::staging::{ViewStart, name_of_entry};
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

@@ -18,14 +18,14 @@ use onode_object::{ObjectDevice, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Renames of directories: two of them can make a circle that neither makes alone, so a transaction
-/// with some is refused if others were made meanwhile.
+/// How the first file system stood when a transaction began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryMoves {
-    /// Those of the first file system when the transaction began.
-    pub before: u64,
-    /// Those in the transaction.
-    pub own: u64,
+pub struct ViewStart {
+    /// Renames of directories so far: two of them can make a circle that neither makes alone, so a
+    /// transaction with some is refused if others were made meanwhile.
+    directory_moves: u64,
+    /// Changes of other processes so far: of those nobody tells which files they concern.
+    seen: u64,
 }
 
 /// A name that a stored entry is for.
@@ -46,18 +46,18 @@ impl FileSystem {
         Self::assemble(view, clock, options, hash)
     }
 
-    /// Gives the device all that is dirty, so that a view which is begun now shows it, and returns
-    /// how many directories were renamed so far. From now on, until
+    /// Gives the device all that is dirty, so that a view which is begun now shows it, and tells how
+    /// it stands. From now on, until
     /// [`views_ended`](Self::views_ended), others use the device's space, too.
     ///
     /// # Errors
     /// `ReadOnly`; the device's errors.
-    pub fn begin_view(&self) -> Result<u64> {
+    pub fn begin_view(&self) -> Result<ViewStart> {
         self.check_writable()?;
         let state = &mut *self.lock();
         self.write_back_all(state)?;
         state.shares_space = true;
-        Ok(state.directory_moves)
+        Ok(ViewStart { directory_moves: state.directory_moves, seen: state.seen })
     }
 
     /// No view is open any more.
@@ -94,23 +94,30 @@ impl FileSystem {
 
     /// Has a view's changes take effect, by `commit`, which tells the objects that changed. Nothing
     /// of this file system changes meanwhile; what it knows of these objects is looked up again.
+    /// `moves` are the directories that were renamed in the view.
     ///
     /// # Errors
-    /// `Busy` if directories were renamed here and in the view; `ReadOnly`; those of `commit`.
+    /// `Busy` if directories were renamed here and in the view, or another process changed
+    /// something; `ReadOnly`; those of `commit`.
     pub fn take_over<T>(
         &self,
-        moves: DirectoryMoves,
+        start: ViewStart,
+        moves: u64,
         commit: impl FnOnce() -> onode_object::Result<(T, Vec<ObjectId>)>,
     ) -> Result<T> {
         self.check_writable()?;
         let state = &mut *self.lock();
         self.write_back_all(state)?;
-        if moves.own > 0 && moves.before != state.directory_moves {
+        if start.seen != state.seen {
+            let why = "a conflict: another process has changed files on the memory";
+            return Err(Error::new(ErrorKind::Busy, why));
+        }
+        if moves > 0 && start.directory_moves != state.directory_moves {
             let why = "a conflict: directories were renamed in the transaction and by somebody else";
             return Err(Error::new(ErrorKind::Busy, why));
         }
         let (told, objects) = self.heard(commit())?;
-        state.directory_moves += moves.own;
+        state.directory_moves += moves;
         state.space = 0;
         state.names.clear();
         for object in objects {

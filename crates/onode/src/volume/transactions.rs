@@ -14,7 +14,7 @@ use crate::volume::Volume;
 use held::Held;
 use onode_base::sync::{Mutex, rank};
 use onode_base::{Clock, ErrorKind};
-use onode_fs::{Attributes, DirectoryMoves, FileSystem, InodeNumber, name_of_entry};
+use onode_fs::{Attributes, FileSystem, InodeNumber, name_of_entry};
 use onode_object::{Durability, ObjectDevice};
 use onode_services::{ChangedObject, Staged};
 use std::collections::{BTreeMap, VecDeque};
@@ -148,6 +148,9 @@ impl Transactions {
         }
         let id = open.last + 1;
         let held = self.make(id, options).map_err(|error| {
+            if open.all.is_empty() {
+                self.files.views_ended();
+            }
             let told = Volume::error(what(), &error);
             if told.class == Class::InUse { told.hint("try again when they have ended") } else { told }
         })?;
@@ -157,13 +160,13 @@ impl Transactions {
     }
 
     fn make(&self, id: u64, options: TransactionOptions) -> onode_fs::Result<Held> {
-        let before = self.files.begin_view()?;
+        let start = self.files.begin_view()?;
         let view = Arc::new(self.staged.begin_beside(self.files.set_aside())?);
         let mount = held::options(self.files.options());
         let device: Arc<dyn ObjectDevice> = view.clone();
         let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount)?;
         let volume = Volume::of_view(&self.spec, files);
-        Ok(Held::new(id, options, self.clock.now(), held::Viewed { view, volume, before }))
+        Ok(Held::new(id, options, self.clock.now(), held::Viewed { view, volume, start }))
     }
 
     /// Those that are open.
@@ -251,8 +254,7 @@ impl Transactions {
 
     fn make_true(&self, held: &Held) -> onode_fs::Result<Vec<ChangedFile>> {
         let own = held.volume().files().settle_view()?;
-        let moves = DirectoryMoves { before: held.moves_before(), own };
-        let changed = self.files.take_over(moves, || {
+        let changed = self.files.take_over(held.start(), own, || {
             let changed = held.view().make_true(Durability::Durable)?;
             let objects = changed.iter().map(|one| one.object).collect();
             Ok((changed, objects))
@@ -296,14 +298,13 @@ impl Transactions {
     }
 
     fn over(&self, id: u64, how: String) {
-        let is_last = {
-            let mut open = self.open.lock();
-            drop(open.end(id, how));
-            open.all.is_empty()
-        };
-        if is_last {
+        let mut open = self.open.lock();
+        let ended = open.end(id, how);
+        if open.all.is_empty() {
             self.files.views_ended();
         }
+        drop(open);
+        drop(ended);
     }
 
     /// Aborts what was not used for too long. To be called now and then.

@@ -51,7 +51,8 @@ impl<D: ObjectDevice + ?Sized> View<D> {
             let watch = staged.watch.lock();
             Check { staged, watch: &watch, touched: &state.touched }.all(&state.shadows)?
         };
-        let plan = StagedPlan::of(&state.shadows, &merged, staged.inner.as_ref())?;
+        let mut plan = StagedPlan::of(&state.shadows, &merged, staged.inner.as_ref())?;
+        plan.pass(state.passed);
         let changed = changed(&state.shadows, staged)?;
         let marks = plan.steps.iter().map(mark).collect::<Vec<_>>();
         let unneeded = plan.unneeded.clone();

@@ -6,7 +6,7 @@ use crate::staged::check::Merged;
 use crate::staged::content::Content;
 use crate::staged::record::{Copied, Step};
 use crate::staged::shadow::{Shadow, Shadows, Standing};
-use onode_object::{Demand, Mutation, ObjectDevice, ObjectId, Result};
+use onode_object::{Demand, Hints, Mutation, ObjectDevice, ObjectId, Result};
 
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -35,6 +35,18 @@ impl StagedPlan {
             plan.object(*object, shadow, merged, device)?;
         }
         Ok(plan)
+    }
+
+    /// Has the device know that an object of that number was there: no other one is to get it.
+    pub(crate) fn pass(&mut self, passed: Option<ObjectId>) {
+        let made = |step: &Step| match step {
+            Step::Change(Mutation::Create { object, .. }) => Some(*object),
+            _ => None,
+        };
+        let known = self.steps.iter().filter_map(made).chain(self.shown.iter().copied()).max();
+        let Some(object) = passed.filter(|_| passed > known) else { return };
+        self.add(Mutation::Create { object, hints: Hints::default() });
+        self.add(Mutation::Remove { object });
     }
 
     /// How much of the device's space it needs.

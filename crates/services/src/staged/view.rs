@@ -34,6 +34,8 @@ pub(crate) enum Ended {
 pub(crate) struct ViewState {
     pub(crate) shadows: Shadows,
     pub(crate) touched: Touched,
+    /// The largest number of an object that was made and removed again, if any was.
+    pub(crate) passed: Option<ObjectId>,
     pub(crate) ended: Option<Ended>,
     /// Memory that the shadows take, without content.
     entry_bytes: usize,
@@ -90,7 +92,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
 impl<D: ObjectDevice + ?Sized> View<D> {
     fn new(staged: Arc<Staged<D>>, begun: u64, shadows: Shadows, is_fixed: bool) -> Self {
         let touched = Touched::new(begun);
-        let state = ViewState { shadows, touched, ended: None, entry_bytes: 0, held_bytes: 0 };
+        let state = ViewState { shadows, touched, passed: None, ended: None, entry_bytes: 0, held_bytes: 0 };
         Self { staged, is_fixed, set_aside: Arc::default(), state: Mutex::new(state) }
     }
 
@@ -214,6 +216,7 @@ impl<D: ObjectDevice + ?Sized> View<D> {
             if shadow.is_nothing() {
                 state.entry_bytes -= shadow.entry_bytes();
                 state.shadows.remove(&object);
+                state.passed = state.passed.max(Some(object).filter(|object| *object >= ObjectId::FIRST_FREE));
             }
         }
         work

@@ -4,7 +4,7 @@ use crate::volume::Volume;
 use crate::volume::transactions::{TransactionInfo, TransactionOptions};
 use onode_base::Timestamp;
 use onode_base::sync::{Condvar, Mutex, rank};
-use onode_fs::{FileSystem, FileType, InodeNumber, Options, WriteMode};
+use onode_fs::{FileSystem, FileType, InodeNumber, Options, ViewStart, WriteMode};
 use onode_object::ObjectDevice;
 use onode_services::View;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(super) fn options(of: &Options) -> Options {
 pub(super) struct Viewed {
     pub(super) view: Arc<View<dyn ObjectDevice>>,
     pub(super) volume: Volume,
-    /// Directories that were renamed in the volume before it began.
-    pub(super) before: u64,
+    /// How the volume stood when it began.
+    pub(super) start: ViewStart,
 }
 
 /// Who is in a transaction.
@@ -96,8 +96,8 @@ impl Held {
         &self.viewed.view
     }
 
-    pub(super) const fn moves_before(&self) -> u64 {
-        self.viewed.before
+    pub(super) const fn start(&self) -> ViewStart {
+        self.viewed.start
     }
 
     pub(super) fn info(&self, now: Timestamp) -> TransactionInfo {

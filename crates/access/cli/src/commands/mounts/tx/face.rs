@@ -6,6 +6,7 @@
 use crate::commands::mounts::tx::Listed;
 use onode::{Class, Error, Result, Spec, SystemClock};
 use onode_base::Clock;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
@@ -66,15 +67,25 @@ impl TransactionsFace {
     }
 
     pub fn begin(&self, expiry: u64) -> Result<u64> {
+        self.flush("begin a transaction on")?;
         self.command("begin", expiry, "begin a transaction on")
     }
 
     pub fn commit(&self, id: u64) -> Result<()> {
+        self.flush("commit a transaction on")?;
         self.command("commit", id, "commit a transaction on").map(drop)
     }
 
     pub fn abort(&self, id: u64) -> Result<()> {
         self.command("abort", id, "abort a transaction on").map(drop)
+    }
+
+    /// Has the kernel hand on what it holds back itself (`-o writeback`, mappings).
+    fn flush(&self, doing: &str) -> Result<()> {
+        let failed = |errno| self.failed(doing, errno);
+        let (flags, mode) = (OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let directory = rustix::fs::open(&self.mount, flags, mode).map_err(failed)?;
+        rustix::fs::syncfs(&directory).map_err(failed)
     }
 
     /// Those that are open.
