@@ -118,9 +118,11 @@ fn nothing_crosses_the_border_and_others_stay_out() {
     is_named(&onode!("tx", "commit", &mount, told.split(' ').next().expect("id")).fails(20), "nobody used it for 1 s");
     unmount(&mount);
     is_named(&onode!("tx", "begin", &image).fails(17), "not mounted");
-    onode!("mount", "-o", "ro", &image, &mount).succeeds();
-    onode!("tx", "begin", &mount).fails(14);
-    unmount(&mount);
+    for options in ["ro", "writeback"] {
+        onode!("mount", "-o", options, &image, &mount).succeeds();
+        onode!("tx", "begin", &mount).fails(14);
+        unmount(&mount);
+    }
 }
 
 /// Replaces two files of some size and makes another one: more than the device takes at once.

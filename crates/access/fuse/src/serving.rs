@@ -57,7 +57,7 @@ impl Adaptor {
     pub(crate) fn new(volume: &Volume, options: &Options, views: Views, late: Late) -> Result<Self> {
         let Late { notifier, device, breakdown } = late;
         let files = Arc::clone(volume.files());
-        let transacted = Transacted::new(volume, options.read_only, Arc::clone(&notifier));
+        let transacted = Transacted::new(volume, options, Arc::clone(&notifier));
         let faces = Faces::new(volume.block_faces().to_vec(), transacted.is_offered());
         let is_shared = files.device().share().is_some();
         Ok(Self {

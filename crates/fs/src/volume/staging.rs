@@ -46,9 +46,9 @@ impl FileSystem {
         Self::assemble(view, clock, options, hash)
     }
 
-    /// Gives the device all that is dirty, so that a view which is begun now shows it, and tells how
-    /// it stands. From now on, until
-    /// [`views_ended`](Self::views_ended), others use the device's space, too.
+    /// Gives the device all that is dirty, so that a view which is begun now shows it, and tells
+    /// how it stands. From now on, until [`views_ended`](Self::views_ended), others use the
+    /// device's space, too.
     ///
     /// # Errors
     /// `ReadOnly`; the device's errors.

@@ -6,6 +6,7 @@
 //! to be done is said by an attribute of the folder; what came of it is read from another one, by a
 //! word that whoever asks has chosen.
 
+use crate::options::Options;
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{attributes, errno, inode, no_attributes, system_time};
 use crate::request::credentials::Who;
@@ -135,8 +136,10 @@ fn errno_of(error: &Error) -> Errno {
 }
 
 impl Transacted {
-    pub(crate) fn new(volume: &Volume, is_read_only: bool, notifier: LateNotifier) -> Self {
-        let all = volume.transactions().filter(|_| !is_read_only).cloned();
+    /// A kernel that writes back itself goes by the sizes that it knows, whatever it is told: there
+    /// are none on such a mount, nor on one for reading.
+    pub(crate) fn new(volume: &Volume, options: &Options, notifier: LateNotifier) -> Self {
+        let all = volume.transactions().filter(|_| !options.read_only && !options.writeback).cloned();
         Self { all, notifier, answers: Mutex::default(), since: system_time(SystemClock.now()) }
     }
 

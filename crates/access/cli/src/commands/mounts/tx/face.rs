@@ -80,7 +80,7 @@ impl TransactionsFace {
         self.command("abort", id, "abort a transaction on").map(drop)
     }
 
-    /// Has the kernel hand on what it holds back itself (`-o writeback`, mappings).
+    /// Has the kernel hand on what it holds back itself: what was stored through mappings.
     fn flush(&self, doing: &str) -> Result<()> {
         let failed = |errno| self.failed(doing, errno);
         let (flags, mode) = (OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -131,7 +131,10 @@ impl TransactionsFace {
     fn failed(&self, doing: &str, errno: Errno) -> Error {
         let what = format!("cannot {doing} {}", self.mount.display());
         match errno {
-            Errno::NOENT => Error::new(Class::ReadOnly, what, "it is mounted read-only, or by an older version"),
+            Errno::NOENT => {
+                Error::new(Class::ReadOnly, what, "it is mounted with ro or writeback, or by an older version")
+                    .hint("mount it with rw and without writeback")
+            }
             errno => Error::host(what, &io::Error::from(errno)),
         }
     }
