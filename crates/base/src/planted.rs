@@ -156,6 +156,8 @@ bugs! {
     StagedLastStepDropped,
     /// transactions: hidden objects are not listed.
     StagedHiddenUnlisted,
+    /// transactions: who reads does not wait while one is put in place.
+    StagedGateOpen,
     /// transactions: changes of others are not looked for.
     StagedConflictIgnored,
     /// tier: a superblock may be durable before what it refers to.

@@ -32,7 +32,8 @@ const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads, damage or the loss of a device alone:
 /// `planted_faults` of the services finds them.
-const ELSEWHERE: [Bug; 17] = [
+const ELSEWHERE: [Bug; 18] = [
+    Bug::StagedGateOpen,
     Bug::StagedConflictIgnored,
     Bug::ServicesChecksumIgnored,
     Bug::ServicesReadBeside,

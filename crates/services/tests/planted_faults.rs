@@ -96,6 +96,10 @@ fn staged_history() -> Result<(), String> {
     Ok(())
 }
 
+fn staged_gate() -> Result<(), String> {
+    common::staged_gate::run(60)
+}
+
 fn staged_cuts() -> Result<(), String> {
     let wrap: common::cuts::Wrap<'_> =
         &|flash| Box::new(common::transacting::Transacting::open(flash, 1 << 10).unwrap());
@@ -105,7 +109,8 @@ fn staged_cuts() -> Result<(), String> {
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 29] = [
+    let all: [(Bug, Look); 30] = [
+        (Bug::StagedGateOpen, staged_gate),
         (Bug::StagedConflictIgnored, staged_history),
         (Bug::StagedInParts, staged_cuts),
         (Bug::StagedPointFirst, staged_cuts),

@@ -9,11 +9,21 @@ use onode_fs::volume::VolumeInfo;
 use onode_fs::{Inodes, merge_inodes};
 use onode_object::{ObjectDevice, ObjectId};
 use onode_services::{MergeOf, Rules, Staged, View};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What the files of a volume say of its objects.
 struct OfFiles {
-    inodes: Inodes,
+    device: Arc<dyn ObjectDevice>,
+    /// Where the volume keeps its inodes; asked for when a transaction first needs it.
+    inodes: OnceLock<Inodes>,
+}
+
+impl OfFiles {
+    fn inodes(&self) -> Inodes {
+        // Settings that cannot be read are for whoever uses them to tell of.
+        let load = || VolumeInfo::load(self.device.as_ref()).map_or(Inodes::Embedded, |info| info.inodes());
+        *self.inodes.get_or_init(load)
+    }
 }
 
 impl Rules for OfFiles {
@@ -23,7 +33,7 @@ impl Rules for OfFiles {
 
     /// Whoever looks for a path reads the inodes of all directories on it.
     fn minds_reads(&self, object: ObjectId) -> bool {
-        self.inodes.file_of(object).is_none()
+        self.inodes().file_of(object).is_none()
     }
 }
 
@@ -47,9 +57,8 @@ impl StagedDevice {
 
 /// The device of a volume, with everything in place that was committed.
 pub(crate) fn staged(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<StagedDevice> {
-    // Settings that cannot be read are for whoever uses them to tell of.
-    let inodes = VolumeInfo::load(device.as_ref()).map_or(Inodes::Embedded, |info| info.inodes());
-    let opened = Staged::open(Arc::clone(&device), Arc::new(OfFiles { inodes }));
+    let rules = OfFiles { device: Arc::clone(&device), inodes: OnceLock::new() };
+    let opened = Staged::open(Arc::clone(&device), Arc::new(rules));
     let (staged, shown) = opened.map_err(|error| {
         // It is left as it was found.
         let _ = device.close();

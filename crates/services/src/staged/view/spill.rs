@@ -27,10 +27,15 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     }
 
     fn spill_largest(&self, state: &mut ViewState, most: usize) -> Result<()> {
-        while state.held_bytes > most {
-            // The largest first: so there are few of them.
-            let Some((object, _)) = state.shadows.iter().max_by_key(|(_, shadow)| shadow.held_bytes()) else { break };
-            self.spill_object(state, *object)?;
+        let held = state.shadows.iter().map(|(object, shadow)| (shadow.held_bytes(), *object));
+        let mut largest: Vec<_> = held.filter(|(bytes, _)| *bytes > 0).collect();
+        // The largest first: so there are few of them.
+        largest.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, object) in largest {
+            if state.held_bytes <= most {
+                break;
+            }
+            self.spill_object(state, object)?;
         }
         Ok(())
     }
