@@ -286,15 +286,21 @@ impl Transactions {
     /// As [`enter`](Self::enter).
     pub fn abort(&self, id: u64, uid: u32) -> Result<()> {
         let held = self.find("abort", id, uid)?;
-        self.give_up(&held, "it was aborted");
-        Ok(())
+        if self.give_up(&held, "it was aborted") {
+            return Ok(());
+        }
+        Err(Error::new(Class::InUse, format!("cannot abort transaction {id}"), "it is about to end"))
     }
 
-    fn give_up(&self, held: &Held, how: &str) {
-        held.close();
+    /// Aborts one, unless somebody else is about to end it.
+    fn give_up(&self, held: &Held, how: &str) -> bool {
+        if !held.close() {
+            return false;
+        }
         // What stays on the device is removed by the next mount.
         let _ = held.view().abort_because(how);
         self.over(held.id(), how.to_owned());
+        true
     }
 
     fn over(&self, id: u64, how: String) {
@@ -323,7 +329,7 @@ impl Transactions {
     /// Aborts all: the volume is about to be closed.
     pub(super) fn abort_all(&self) {
         let all: Vec<_> = self.open.lock().all.values().cloned().collect();
-        all.iter().for_each(|held| self.give_up(held, "it was aborted because the volume was unmounted"));
+        all.iter().for_each(|held| _ = self.give_up(held, "it was aborted because the volume was unmounted"));
     }
 }
 
