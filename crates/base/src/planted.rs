@@ -144,6 +144,22 @@ bugs! {
     BesideHeldForgotten,
     /// flash+scm: an anchor may be durable before what it names.
     BesideAnchorFirst,
+    /// transactions: the word that one is committed comes before what it consists of.
+    StagedPointFirst,
+    /// transactions: one that is too large for the device goes there in parts.
+    StagedInParts,
+    /// transactions: how far one is put in place is noted before it is there.
+    StagedProgressAhead,
+    /// transactions: hidden objects that a cut left behind stay.
+    StagedLeftoversStay,
+    /// transactions: a mount leaves out the last step of what it puts in place.
+    StagedLastStepDropped,
+    /// transactions: hidden objects are not listed.
+    StagedHiddenUnlisted,
+    /// transactions: who reads does not wait while one is put in place.
+    StagedGateOpen,
+    /// transactions: changes of others are not looked for.
+    StagedConflictIgnored,
     /// tier: a superblock may be durable before what it refers to.
     TierSuperblockFirst,
     /// tier: blocks given up are handed out before the checkpoint.

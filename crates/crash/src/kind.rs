@@ -11,6 +11,7 @@ pub mod pool;
 pub mod scm;
 pub mod service;
 pub mod tier;
+pub mod transacted;
 pub mod variant;
 
 use crate::files::program::Program;

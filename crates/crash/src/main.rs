@@ -155,6 +155,8 @@ enum MediumName {
     Encrypted,
     /// NAND and a memory with a pool over the devices on them.
     Pool,
+    /// Transactions of users on each of NAND, memory and two disks.
+    Tx,
 }
 
 impl From<MediumName> for Media {
@@ -167,6 +169,7 @@ impl From<MediumName> for Media {
             MediumName::Compressed => Self::Compressed,
             MediumName::Encrypted => Self::Encrypted,
             MediumName::Pool => Self::Pool,
+            MediumName::Tx => Self::Transacted,
         }
     }
 }

@@ -32,7 +32,9 @@ const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads, damage or the loss of a device alone:
 /// `planted_faults` of the services finds them.
-const ELSEWHERE: [Bug; 16] = [
+const ELSEWHERE: [Bug; 18] = [
+    Bug::StagedGateOpen,
+    Bug::StagedConflictIgnored,
     Bug::ServicesChecksumIgnored,
     Bug::ServicesReadBeside,
     Bug::EncryptedTagIgnored,
@@ -84,6 +86,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Services") => Media::Compressed,
         () if name.starts_with("Encrypted") => Media::Encrypted,
         () if name.starts_with("Pool") => Media::Pool,
+        () if name.starts_with("Staged") => Media::Transacted,
         () => Media::Nand,
     }
 }

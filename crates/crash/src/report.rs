@@ -54,6 +54,7 @@ impl Report {
             Media::Compressed => "compressed.",
             Media::Encrypted => "encrypted.",
             Media::Pool => "pool.",
+            Media::Transacted => "tx.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

@@ -15,6 +15,7 @@ use crate::kind::pool::{self, FlashAndMemory};
 use crate::kind::scm::Scm;
 use crate::kind::service::{Service, Wrapped};
 use crate::kind::tier::Tier;
+use crate::kind::transacted::{self, Transacting};
 use crate::medium::Trace;
 use crate::object::clients::{self, ClientsWorkload};
 use crate::object::{ObjectWorkload, PROFILES, brim, profile};
@@ -43,12 +44,22 @@ pub enum Media {
     Encrypted,
     /// NAND and a memory, with a pool over the devices on them.
     Pool,
+    /// NAND, memory, or two disks, with transactions of users on their device.
+    Transacted,
 }
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Nand, Self::Scm, Self::Beside, Self::Tier, Self::Compressed, Self::Encrypted, Self::Pool];
+    pub const ALL: [Self; 8] = [
+        Self::Nand,
+        Self::Scm,
+        Self::Beside,
+        Self::Tier,
+        Self::Compressed,
+        Self::Encrypted,
+        Self::Pool,
+        Self::Transacted,
+    ];
 
     /// The kinds that services are explored over. Flash beside a memory stores content as flash.
     const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
@@ -64,6 +75,7 @@ impl Media {
             Self::Compressed => "compressed",
             Self::Encrypted => "encrypted",
             Self::Pool => "pool",
+            Self::Transacted => "tx",
         }
     }
 
@@ -77,6 +89,7 @@ impl Media {
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Compressed => Self::wrapped(compressed::PREFIX),
             Self::Encrypted => Self::wrapped(encrypted::PREFIX),
+            Self::Transacted => Self::wrapped(transacted::PREFIX),
             // What a pool records of changes takes half of what is left on the smallest.
             Self::Pool => {
                 let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
@@ -98,6 +111,8 @@ impl Media {
             Self::Encrypted
         } else if name.starts_with(pool::PREFIX) {
             Self::Pool
+        } else if name.starts_with(transacted::PREFIX) {
+            Self::Transacted
         } else if name.starts_with(PREFIX) {
             Self::Beside
         } else if geometry::memory_by_name(name).is_some() {
@@ -149,6 +164,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     for shape in media.shapes() {
         let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
         let device = device.strip_prefix(encrypted::PREFIX).unwrap_or(device);
+        let device = device.strip_prefix(transacted::PREFIX).unwrap_or(device);
         let (media, memory) = (Media::of_shape(device), geometry::memory_by_name(device));
         for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
@@ -185,7 +201,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
 /// call takes, and none on large ones, of which nothing is used again in a run.
 #[must_use]
 pub fn round_of_clients(media: Media, clients: &[usize], seed: u64) -> Vec<RunName> {
-    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted | Media::Pool) {
+    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted | Media::Pool | Media::Transacted) {
         return Vec::new();
     }
     let is_small = |shape: &String| !["large", "huge", "wide"].iter().any(|name| shape.ends_with(name));
@@ -219,6 +235,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     }
     if let Some(shape) = run.shape.strip_prefix(encrypted::PREFIX) {
         return with_service(Encrypting, shape, run, plan, visitor);
+    }
+    if let Some(shape) = run.shape.strip_prefix(transacted::PREFIX) {
+        return with_service(Transacting, shape, run, plan, visitor);
     }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);

@@ -72,6 +72,22 @@ impl FileSystem {
         options: Options,
         hash: NameHash,
     ) -> Result<Self> {
+        let file_system = Self::assemble(device, clock, options, hash)?;
+        // Files without names may be in use by others.
+        let is_alone = file_system.device.share().is_none_or(|share| !share.has_others());
+        if is_alone && !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
+            file_system.remove_orphans()?;
+        }
+        Ok(file_system)
+    }
+
+    /// A file system on a device whose files without names stay.
+    pub(crate) fn assemble(
+        device: Arc<dyn ObjectDevice>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        hash: NameHash,
+    ) -> Result<Self> {
         options.validate()?;
         let volume = VolumeInfo::load(device.as_ref())?;
         let info = device.info();
@@ -91,11 +107,6 @@ impl FileSystem {
         let file_system =
             Self { device, clock, options, volume, inodes, hash, transaction_bytes, scrub, state, device_read_only };
         file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
-        // Files without names may be in use by others.
-        let is_alone = file_system.device.share().is_none_or(|share| !share.has_others());
-        if is_alone && !file_system.options.read_only && !is_planted(Bug::OrphansStay) {
-            file_system.remove_orphans()?;
-        }
         Ok(file_system)
     }
 

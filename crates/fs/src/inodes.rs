@@ -10,6 +10,7 @@ pub mod attachment;
 pub mod attributes;
 mod hidden;
 pub mod inode;
+pub mod merge;
 pub mod xattr;
 
 use crate::inodes::inode::{INODE_KEY, Inode};

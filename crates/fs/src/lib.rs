@@ -11,7 +11,7 @@
 //! | `inodes` | inodes, attributes, access control lists, extended attributes |
 //! | `content` | bytes of files: write-clustering cache, write-back, sizes, files as memory |
 //! | `state` | what is held in memory: nodes, handles, what the kernel knows |
-//! | `volume` | settings of a volume, check and repair, orphans, hints, placement, scrubs, several processes |
+//! | `volume` | settings of a volume, check and repair, orphans, hints, placement, scrubs, several processes, transactions |
 //!
 //! What is promised after a crash: `docs/semantics.md`. What is stored: `docs/format/fs.md`.
 #![forbid(unsafe_code)]
@@ -29,6 +29,7 @@ pub mod volume;
 
 pub use error::{Error, Result};
 pub use file_system::FileSystem;
+pub use inodes::merge::merge_inodes;
 pub use inodes::xattr::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 pub use inodes::{Inodes, attachment, inode};
 pub use limits::{LINKS_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
@@ -44,4 +45,5 @@ pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
 pub use volume::label::{LABEL, check_label};
 pub use volume::rewrite::REWRITE;
+pub use volume::staging::{ViewStart, name_of_entry};
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

@@ -21,6 +21,8 @@ use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, ObjectDevice};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const INODES_LEAST: usize = 64;
 
@@ -207,6 +209,10 @@ pub(crate) struct State {
     /// dirty files.
     pub space: u64,
     pub promised: u64,
+    /// The same where others see it.
+    pub set_aside: Arc<AtomicU64>,
+    /// Others use the device's space, too: it is asked each time.
+    pub shares_space: bool,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -237,6 +243,8 @@ impl State {
             dirty_bytes: 0,
             space: 0,
             promised: 0,
+            set_aside: Arc::default(),
+            shares_space: false,
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -313,6 +321,7 @@ impl State {
         };
         self.promised = self.promised - node.promised + needs;
         node.promised = needs;
+        self.set_aside.store(self.promised, Ordering::Relaxed);
     }
 
     /// The device has what was set aside for a file, or a part of it: that space is used now.
@@ -353,6 +362,7 @@ impl State {
         if let Some(node) = self.nodes.get_mut(&number) {
             self.dirty_bytes -= node.dirty.bytes();
             self.promised -= std::mem::take(&mut node.promised);
+            self.set_aside.store(self.promised, Ordering::Relaxed);
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;

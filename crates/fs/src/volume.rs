@@ -10,6 +10,7 @@ pub mod placement;
 pub mod rewrite;
 pub mod scrub;
 pub mod share;
+pub mod staging;
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;

@@ -7,11 +7,14 @@ pub struct ObjectId(pub u64);
 impl ObjectId {
     /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
     /// it are well known and belong to the host (root directory, volume object), but for
-    /// [`POOL`](Self::POOL).
+    /// [`POOL`](Self::POOL) and [`STAGED`](Self::STAGED).
     pub const FIRST_FREE: Self = Self(64);
     /// What a member of a pool keeps of the pool; the host never sees it. It is well known and no
     /// host uses it, so that a device needs to know nothing of pools.
     pub const POOL: Self = Self(63);
+    /// What the service of transactions keeps of one that is too large for a transaction of the
+    /// device; it is there only as long as it is needed, and the host never sees it.
+    pub const STAGED: Self = Self(62);
     /// Ids from here on belong to the device itself; the host never sees them.
     pub const FIRST_OF_DEVICE: Self = Self(u64::MAX - 0xffff);
 }
@@ -43,6 +46,8 @@ impl AttributeKind {
     /// set before such content is written, and removed after what it told of was written anew, so
     /// that a device on which content may become durable late knows which must not.
     pub const SERVICE: Self = Self(6);
+    /// What the service of transactions keeps on the object [`STAGED`](ObjectId::STAGED).
+    pub const STAGED: Self = Self(7);
     /// Kinds from here on are free for users of the object interface.
     pub const FIRST_FREE: Self = Self(32);
 }
@@ -68,6 +73,12 @@ impl AttributeKey {
     pub const VOLUME_ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, (3 << 62) + (1 << 60));
     /// What the object [`POOL`](ObjectId::POOL) of a member of a pool has: which one it is.
     pub const POOL_MEMBER: Self = Self::new(AttributeKind::SERVICE, 1);
+
+    /// What the object [`STAGED`](ObjectId::STAGED) has: how far a transaction is put in place.
+    pub const STAGED_STATE: Self = Self::new(AttributeKind::STAGED, 0);
+    /// Where the object [`STAGED`](ObjectId::STAGED) lists objects that are not to be seen: from
+    /// here on, each by its number.
+    pub const STAGED_OBJECTS: Self = Self::new(AttributeKind::STAGED, 16);
 
     /// The key of `kind` and `index`.
     #[must_use]

@@ -48,13 +48,15 @@ pub enum Class {
     Loss,
     /// The volume is encrypted, and no key was given that opens it.
     Key,
+    /// A transaction changed what somebody else changed meanwhile.
+    Conflict,
     /// A mistake in Onode itself.
     Bug,
 }
 
 impl Class {
     /// Every class, in the order of its exit code.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::General,
         Self::Usage,
         Self::NotAnImage,
@@ -72,6 +74,7 @@ impl Class {
         Self::Permission,
         Self::Loss,
         Self::Key,
+        Self::Conflict,
         Self::Bug,
     ];
 
@@ -96,6 +99,7 @@ impl Class {
             Self::Permission => 22,
             Self::Loss => 23,
             Self::Key => 24,
+            Self::Conflict => 25,
             Self::Bug => 70,
         }
     }
@@ -121,6 +125,7 @@ impl Class {
             Self::Permission => "permission denied",
             Self::Loss => "acknowledged data is missing, and --accept-loss was not given",
             Self::Key => "the volume is encrypted, and no key that opens it was given",
+            Self::Conflict => "a transaction changed what somebody else changed meanwhile",
             Self::Bug => "a bug in Onode",
         }
     }
@@ -179,6 +184,7 @@ impl Class {
                 Some("copy the image first; then --accept-loss (or -o accept-loss) goes on without what is lost")
             }
             Self::Key => Some("give one with --key-file FILE, --passphrase-file FILE or --keyring NAME"),
+            Self::Conflict => Some("abort it and do it again; `onode tx run --retry N` does that by itself"),
             Self::Bug => Some("please report it, with the command and the message above"),
             Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
         }

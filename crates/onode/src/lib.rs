@@ -23,6 +23,7 @@
 //! | `tier` | `tier:` |
 //! | `compression` | content compressed with LZ4 or Zstandard; without it a volume that has such is refused |
 //! | `pool` | `pool:`; members that come and go ([`pool`]) |
+//! | `transactions` | transactions of users ([`Volume::begin`]) |
 //! | `encryption` | volumes encrypted with AES-256-GCM-SIV ([`keys`]); without it they are refused |
 #![forbid(unsafe_code)]
 
@@ -65,6 +66,12 @@ pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repai
 
 #[cfg(feature = "encryption")]
 pub use volume::keys;
+
+#[cfg(feature = "transactions")]
+pub use volume::transactions::{
+    ChangedFile, EXPIRY_SECONDS, TRANSACTIONS_MAX, TransactionInUse, TransactionInfo, TransactionOptions, Transactions,
+    UserTransaction,
+};
 
 /// Pools: members, and how they stand.
 #[cfg(feature = "pool")]

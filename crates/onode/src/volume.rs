@@ -16,6 +16,10 @@ mod memory;
 mod plain;
 #[cfg(feature = "compression")]
 mod services;
+#[cfg(not(feature = "transactions"))]
+mod settled;
+#[cfg(feature = "transactions")]
+pub mod transactions;
 
 use crate::error::{Class, Error, Result};
 use crate::host::clock::{SystemClock, clock_for};
@@ -36,6 +40,8 @@ use plain::wrapped;
 #[cfg(feature = "compression")]
 use services::wrapped;
 use std::sync::Arc;
+#[cfg(feature = "transactions")]
+use transactions::{TransactionOptions, Transactions, UserTransaction};
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
@@ -48,6 +54,10 @@ pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(A
     let access = Access { read_only, accept_loss, ..Access::CHANGE };
     let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
     let device = wrapped(spec, unlocked(spec, opened.device)?, Compression::Never, &mut opened.notes)?;
+    #[cfg(feature = "transactions")]
+    let device = transactions::staged(spec, device)?.into_device();
+    #[cfg(not(feature = "transactions"))]
+    settled::refuse_unsettled(spec, device.as_ref())?;
     Ok((device, opened.notes))
 }
 
@@ -73,6 +83,9 @@ pub struct Volume {
     files: Arc<FileSystem>,
     faces: Vec<BlockFace>,
     notes: Vec<String>,
+    /// Of a volume that can have some: none within a transaction.
+    #[cfg(feature = "transactions")]
+    transactions: Option<Arc<Transactions>>,
 }
 
 impl Volume {
@@ -112,15 +125,61 @@ impl Volume {
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
+        Self::mounted(spec, Opened { device, faces, notes }, options)
+    }
+
+    /// The volume on a device that has all services but transactions.
+    fn mounted(spec: &Spec, opened: Opened, options: MountOptions) -> Result<Self> {
+        let Opened { device, faces, notes } = opened;
         let clock = clock_for(device.as_ref());
-        let files = FileSystem::mount(device, clock, options);
+        #[cfg(feature = "transactions")]
+        let (staged, device) = {
+            let staged = transactions::staged(spec, device)?;
+            (Arc::clone(&staged.staged), staged.into_device())
+        };
+        #[cfg(not(feature = "transactions"))]
+        settled::refuse_unsettled(spec, device.as_ref())?;
+        let files = FileSystem::mount(device, Arc::clone(&clock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        let volume = Self { spec: spec.clone(), files, faces, notes };
+        let volume = Self {
+            spec: spec.clone(),
+            #[cfg(feature = "transactions")]
+            transactions: Some(Transactions::new(spec, staged, &files, clock)),
+            files,
+            faces,
+            notes,
+        };
         #[cfg(feature = "tier")]
         if !volume.files.options().read_only {
             volume.map_directories()?;
         }
         Ok(volume)
+    }
+
+    /// A volume as a transaction sees it.
+    #[cfg(feature = "transactions")]
+    fn of_view(spec: &Spec, files: FileSystem) -> Self {
+        Self { spec: spec.clone(), files: Arc::new(files), faces: Vec::new(), notes: Vec::new(), transactions: None }
+    }
+
+    /// Its transactions; a volume within one has none.
+    #[cfg(feature = "transactions")]
+    #[must_use]
+    pub const fn transactions(&self) -> Option<&Arc<Transactions>> {
+        self.transactions.as_ref()
+    }
+
+    /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.
+    ///
+    /// # Errors
+    /// As [`Transactions::begin`]; `Usage` within a transaction.
+    #[cfg(feature = "transactions")]
+    pub fn begin(&self, options: TransactionOptions) -> Result<UserTransaction> {
+        let Some(transactions) = &self.transactions else {
+            let what = format!("cannot begin a transaction on {}", self.spec);
+            return Err(Error::new(Class::Usage, what, "this is one already"));
+        };
+        UserTransaction::begin(transactions, options)
     }
 
     /// What it lies on.
@@ -153,11 +212,15 @@ impl Volume {
         self.files.device().as_ref()
     }
 
-    /// Saves everything and closes the device.
+    /// Aborts transactions that are open, saves everything else and closes the device.
     ///
     /// # Errors
     /// The device's errors; what was synced before is safe.
     pub fn close(&self) -> Result<()> {
+        #[cfg(feature = "transactions")]
+        if let Some(transactions) = &self.transactions {
+            transactions.abort_all();
+        }
         self.files.unmount().map_err(|error| Self::error(format!("cannot close {}", self.spec), &error))
     }
 

@@ -1,9 +1,10 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
-//! secret, [`Pool`] keeps everything on several devices. They know objects, and neither a medium
-//! nor a file; the wrapped device sees ordinary objects, so no format below changes. Nothing here
-//! reads a clock, draws a random number or starts a thread.
+//! secret, [`Pool`] keeps everything on several devices, [`Staged`] makes many changes happen
+//! together. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
+//! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
+//! a thread.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "compression", feature = "encryption")),
@@ -19,6 +20,7 @@ mod plan;
 mod pool;
 mod ranges;
 mod shards;
+mod staged;
 mod turn;
 
 #[cfg(feature = "compression")]
@@ -28,3 +30,4 @@ pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Sess
 #[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
+pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};

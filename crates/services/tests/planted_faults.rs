@@ -91,10 +91,30 @@ fn pool_is_full() -> Result<(), String> {
     pool_losses(Fault::Full)
 }
 
+fn staged_history() -> Result<(), String> {
+    common::staged_history::run(8 << 20);
+    Ok(())
+}
+
+fn staged_gate() -> Result<(), String> {
+    common::staged_gate::run(60)
+}
+
+fn staged_cuts() -> Result<(), String> {
+    let wrap: common::cuts::Wrap<'_> =
+        &|flash| Box::new(common::transacting::Transacting::open(flash, 1 << 10).unwrap());
+    (1..4).try_for_each(|seed| common::cuts::run(wrap, seed, 40).map(|_| ()))
+}
+
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 25] = [
+    let all: [(Bug, Look); 30] = [
+        (Bug::StagedGateOpen, staged_gate),
+        (Bug::StagedConflictIgnored, staged_history),
+        (Bug::StagedInParts, staged_cuts),
+        (Bug::StagedPointFirst, staged_cuts),
+        (Bug::StagedProgressAhead, staged_cuts),
         (Bug::ServicesChecksumIgnored, common::damage::run),
         (Bug::ServicesCutForgotten, history),
         (Bug::ServicesMapInTwo, cuts),

@@ -502,6 +502,29 @@ int onode_stat_path(struct onode_heap *heap, const char *path, struct onode_stat
 // As [`onode_open`]; `name` is a place for the answer.
 long onode_readdir(struct onode_heap *heap, const char *path, long cursor, struct onode_name *name);
 
+// Begins a transaction. The functions for files take it as a heap, and see and change files as
+// they are in it; nobody else sees that before it is committed. It has no memory: as long as it is
+// open, blocks of its heap cannot become files, nor files blocks. Not while other processes have
+// the heap open (EBUSY).
+//
+// # Safety
+// `heap` is an open heap, and stays open until the transaction has ended.
+struct onode_heap *onode_tx_begin(struct onode_heap *heap);
+
+// Ends a transaction and has all that was done in it happen, durably. Fails with EBUSY if somebody
+// else has changed what it changed or read meanwhile: then nothing of it happens. Its descriptors
+// are closed, and the pointer is none any more, whatever comes of it.
+//
+// # Safety
+// `transaction` came from `onode_tx_begin`, and nobody uses it any more.
+int onode_tx_commit(struct onode_heap *transaction);
+
+// Ends a transaction; nothing of what was done in it happens.
+//
+// # Safety
+// As [`onode_tx_commit`].
+int onode_tx_abort(struct onode_heap *transaction);
+
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.
 const char *onode_error(void);

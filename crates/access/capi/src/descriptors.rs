@@ -7,7 +7,7 @@ use crate::error::{Failure, Outcome};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, rank};
 use onode_fs::{FileHandle, FileSystem, Follow, InodeNumber, OpenFlags};
-use onode_heap::{Caller, Heap, caller};
+use onode_heap::{Caller, caller};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
@@ -76,17 +76,16 @@ impl Files {
     }
 
     /// The path of an open file, if it still leads there.
-    pub(crate) fn path_of(&self, heap: &Heap, descriptor: c_int) -> Outcome<Vec<u8>> {
+    pub(crate) fn path_of(&self, files: &FileSystem, descriptor: c_int) -> Outcome<Vec<u8>> {
         let file = self.get(descriptor)?;
-        if heap.files().resolve(&file.path, Follow::Yes)? != file.inode {
+        if files.resolve(&file.path, Follow::Yes)? != file.inode {
             let words = format!("{} is another file by now", String::from_utf8_lossy(&file.path));
             return Err(Failure::new(ErrorKind::Stale, words));
         }
         Ok(file.path)
     }
 
-    pub(crate) fn open_path(&self, heap: &Heap, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
-        let files = heap.files();
+    pub(crate) fn open_path(&self, files: &FileSystem, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
         let inode = match files.resolve(path, Follow::Yes) {
             Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => {
                 return Err(Failure::new(ErrorKind::Exists, format!("{} exists", String::from_utf8_lossy(path))));
@@ -111,21 +110,27 @@ impl Files {
     }
 
     /// A descriptor of a file that has just been made at `path`.
-    pub(crate) fn open_made(&self, heap: &Heap, inode: InodeNumber, path: &[u8], flags: c_int) -> Outcome<c_int> {
-        self.open_known(heap.files(), inode, path, flags & !(libc::O_TRUNC | libc::O_EXCL))
+    pub(crate) fn open_made(
+        &self,
+        files: &FileSystem,
+        inode: InodeNumber,
+        path: &[u8],
+        flags: c_int,
+    ) -> Outcome<c_int> {
+        self.open_known(files, inode, path, flags & !(libc::O_TRUNC | libc::O_EXCL))
     }
 
-    pub(crate) fn close(&self, heap: &Heap, descriptor: c_int) -> Outcome<()> {
+    pub(crate) fn close(&self, files: &FileSystem, descriptor: c_int) -> Outcome<()> {
         let mut open = self.open.lock();
         let file = open.remove(&descriptor).ok_or_else(|| bad_descriptor(descriptor))?;
-        Ok(heap.files().release(file.handle)?)
+        Ok(files.release(file.handle)?)
     }
 
-    pub(crate) fn close_all(&self, heap: &Heap) {
+    pub(crate) fn close_all(&self, files: &FileSystem) {
         let open = std::mem::take(&mut *self.open.lock());
         for file in open.into_values() {
             // Nobody is left to hear of an error.
-            let _ = heap.files().release(file.handle);
+            let _ = files.release(file.handle);
         }
     }
 }

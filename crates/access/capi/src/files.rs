@@ -1,10 +1,11 @@
 //! Files of a heap by descriptors, as C programs know them.
 //!
-//! Every write is durable when it returns.
+//! Every write is durable when it returns, but in a transaction, where it is when that is
+//! committed.
 
 use crate::descriptors::OpenFile;
 use crate::error::{Failure, Outcome, answer};
-use crate::memory::{OnodeHeap, heap_of, text_of};
+use crate::memory::{OnodeHeap, files_of, text_of};
 use onode_base::ErrorKind;
 use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
 use onode_heap::caller;
@@ -60,8 +61,8 @@ fn mode_of(file_type: FileType) -> u32 {
 pub unsafe extern "C" fn onode_open(heap: *mut OnodeHeap, path: *const c_char, flags: c_int, mode: u32) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        opened.files.open_path(&opened.heap, path, flags, mode)
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        opened.files.open_path(opened.system(), path, flags, mode)
     })
 }
 
@@ -83,8 +84,8 @@ pub unsafe extern "C" fn onode_creat(heap: *mut OnodeHeap, path: *const c_char, 
 pub unsafe extern "C" fn onode_close(heap: *mut OnodeHeap, descriptor: c_int) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
-        opened.files.close(&opened.heap, descriptor)?;
+        let opened = unsafe { files_of(heap) }?;
+        opened.files.close(opened.system(), descriptor)?;
         Ok(0)
     })
 }
@@ -98,7 +99,7 @@ unsafe fn read_at(opened: &OnodeHeap, file: &OpenFile, to: *mut c_void, bytes: u
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to write to.
     let buffer = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.heap.files().read(file.inode, offset, buffer)?)
+    Ok(opened.system().read(file.inode, offset, buffer)?)
 }
 
 unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, bytes: usize, at: u64) -> Outcome<usize> {
@@ -110,7 +111,7 @@ unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, byt
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to read.
     let data = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.heap.files().write(opened.files.user(), file.inode, at, data)?)
+    Ok(opened.system().write(opened.files.user(), file.inode, at, data)?)
 }
 
 /// Reads from where the descriptor stands.
@@ -121,7 +122,7 @@ unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, byt
 pub unsafe extern "C" fn onode_read(heap: *mut OnodeHeap, descriptor: c_int, to: *mut c_void, bytes: usize) -> isize {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         // SAFETY: the caller's promise.
         let count = unsafe { read_at(opened, &file, to, bytes, file.offset) }?;
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn onode_pread(
 ) -> isize {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { read_at(opened, &file, to, bytes, offset) }? as isize)
@@ -164,13 +165,10 @@ pub unsafe extern "C" fn onode_write(
 ) -> isize {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
-        let at = if file.flags & libc::O_APPEND != 0 {
-            opened.heap.files().attributes(file.inode)?.size
-        } else {
-            file.offset
-        };
+        let at =
+            if file.flags & libc::O_APPEND != 0 { opened.system().attributes(file.inode)?.size } else { file.offset };
         // SAFETY: the caller's promise.
         let count = unsafe { write_at(opened, &file, from, bytes, at) }?;
         opened.files.seek_to(descriptor, at + count as u64);
@@ -192,7 +190,7 @@ pub unsafe extern "C" fn onode_pwrite(
 ) -> isize {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { write_at(opened, &file, from, bytes, offset) }? as isize)
@@ -207,12 +205,12 @@ pub unsafe extern "C" fn onode_pwrite(
 pub unsafe extern "C" fn onode_lseek(heap: *mut OnodeHeap, descriptor: c_int, offset: i64, whence: c_int) -> i64 {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         let from = match whence {
             libc::SEEK_SET => 0,
             libc::SEEK_CUR => file.offset,
-            libc::SEEK_END => opened.heap.files().attributes(file.inode)?.size,
+            libc::SEEK_END => opened.system().attributes(file.inode)?.size,
             _ => return Err(Failure::new(ErrorKind::Invalid, format!("{whence} is no place to seek from"))),
         };
         let wrong = || Failure::new(ErrorKind::Invalid, "a seek before the start or past all numbers");
@@ -230,10 +228,10 @@ pub unsafe extern "C" fn onode_lseek(heap: *mut OnodeHeap, descriptor: c_int, of
 pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int, size: u64) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
-        opened.heap.files().set_attributes(opened.files.user(), file.inode, &change)?;
+        opened.system().set_attributes(opened.files.user(), file.inode, &change)?;
         Ok(0)
     })
 }
@@ -246,9 +244,9 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
 pub unsafe extern "C" fn onode_fsync(heap: *mut OnodeHeap, descriptor: c_int) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { heap_of(heap) }?;
+        let opened = unsafe { files_of(heap) }?;
         let (inode, handle) = opened.files.handle_of(descriptor)?;
-        opened.heap.files().fsync(inode, Some(handle), false)?;
+        opened.system().fsync(inode, Some(handle), false)?;
         Ok(0)
     })
 }
@@ -261,9 +259,9 @@ pub unsafe extern "C" fn onode_fsync(heap: *mut OnodeHeap, descriptor: c_int) ->
 pub unsafe extern "C" fn onode_unlink(heap: *mut OnodeHeap, path: *const c_char) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let (parent, name) = opened.heap.files().resolve_parent(path)?;
-        opened.heap.files().unlink(parent, name)?;
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let (parent, name) = opened.system().resolve_parent(path)?;
+        opened.system().unlink(parent, name)?;
         Ok(0)
     })
 }
@@ -276,8 +274,8 @@ pub unsafe extern "C" fn onode_unlink(heap: *mut OnodeHeap, path: *const c_char)
 pub unsafe extern "C" fn onode_mkdir(heap: *mut OnodeHeap, path: *const c_char, mode: u32) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let files = opened.heap.files();
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let files = opened.system();
         let (parent, name) = files.resolve_parent(path)?;
         let made = files.make_directory(&caller(), parent, name, (mode & 0o7777) as u16)?;
         files.forget(made.inode, 1);
@@ -293,8 +291,8 @@ pub unsafe extern "C" fn onode_mkdir(heap: *mut OnodeHeap, path: *const c_char, 
 pub unsafe extern "C" fn onode_rename(heap: *mut OnodeHeap, from: *const c_char, to: *const c_char) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, from, to) = unsafe { (heap_of(heap)?, text_of(from)?, text_of(to)?) };
-        let files = opened.heap.files();
+        let (opened, from, to) = unsafe { (files_of(heap)?, text_of(from)?, text_of(to)?) };
+        let files = opened.system();
         let (old_parent, old_name) = files.resolve_parent(from)?;
         let (new_parent, new_name) = files.resolve_parent(to)?;
         files.rename(old_parent, old_name, new_parent, new_name, RenameFlags::default())?;
@@ -310,8 +308,8 @@ pub unsafe extern "C" fn onode_rename(heap: *mut OnodeHeap, from: *const c_char,
 pub unsafe extern "C" fn onode_stat_path(heap: *mut OnodeHeap, path: *const c_char, stat: *mut Stat) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let files = opened.heap.files();
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let files = opened.system();
         let attributes = files.attributes(files.resolve(path, Follow::Yes)?)?;
         // SAFETY: the caller's promise.
         let stat =
@@ -342,8 +340,8 @@ pub unsafe extern "C" fn onode_readdir(
 ) -> c_long {
     answer(|| {
         // SAFETY: the caller's promise.
-        let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let files = opened.heap.files();
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let files = opened.system();
         let directory = files.resolve(path, Follow::Yes)?;
         let mut found = None;
         files.read_directory(directory, cursor as u64, &mut |entry| {

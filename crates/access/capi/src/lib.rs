@@ -13,6 +13,7 @@ mod files;
 mod memory;
 mod roots;
 mod slots;
+mod transactions;
 
 pub use arena::{
     Cost, OnodeArena, Saved, onode_arena_alloc, onode_arena_commit, onode_arena_copy_ahead, onode_arena_free,
@@ -31,3 +32,4 @@ pub use memory::{
 };
 pub use roots::{onode_remove_root, onode_root, onode_set_root};
 pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};
+pub use transactions::{onode_tx_abort, onode_tx_begin, onode_tx_commit};

@@ -4,8 +4,8 @@ use crate::descriptors::Files;
 use crate::error::{Failure, Outcome, answer};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, RwLock, rank};
-use onode_fs::Follow;
-use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
+use onode_fs::{FileSystem, Follow};
+use onode_heap::{Block, Heap, InodeNumber, Mapping, UserTransaction, caller};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -21,6 +21,19 @@ pub struct OnodeHeap {
     pub(crate) files: Files,
     /// Files looked at, by where they lie; several looks at one count.
     mappings: Mutex<HashMap<usize, Vec<Mapping>>, rank::CMappings>,
+    /// It is a transaction, which has files alone.
+    pub(crate) transaction: Option<UserTransaction>,
+}
+
+impl OnodeHeap {
+    pub(crate) fn new(heap: Heap, transaction: Option<UserTransaction>) -> Self {
+        Self { heap, files: Files::of_process(), mappings: Mutex::default(), transaction }
+    }
+
+    /// Its files.
+    pub(crate) fn system(&self) -> &FileSystem {
+        self.transaction.as_ref().map_or_else(|| self.heap.files(), |transaction| transaction.files())
+    }
 }
 
 /// The heap of `mm_to_file` and `file_to_mm`, as an address; 0 for none.
@@ -31,6 +44,19 @@ static USED: RwLock<usize, rank::CHeap> = RwLock::new(0);
 /// # Safety
 /// `heap` came from `onode_open_heap` and was not closed, or is null.
 pub(crate) unsafe fn heap_of<'a>(heap: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
+    // SAFETY: the caller's promise.
+    let opened = unsafe { files_of(heap) }?;
+    match opened.transaction {
+        None => Ok(opened),
+        Some(_) => Err(Failure::new(ErrorKind::Invalid, "a transaction has files and no memory, and is not closed")),
+    }
+}
+
+/// The heap or the transaction behind a pointer.
+///
+/// # Safety
+/// As [`heap_of`]; a transaction came from `onode_tx_begin` and has not ended.
+pub(crate) unsafe fn files_of<'a>(heap: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
     // SAFETY: the caller's promise.
     unsafe { heap.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no heap: the pointer is NULL"))
 }
@@ -85,7 +111,7 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
         // SAFETY: the caller's promise.
         let spec = unsafe { text_of(spec) }?;
         let heap = Heap::open(&String::from_utf8_lossy(spec))?;
-        let opened = OnodeHeap { heap, files: Files::of_process(), mappings: Mutex::default() };
+        let opened = OnodeHeap::new(heap, None);
         Ok(Box::into_raw(Box::new(opened)))
     })
 }
@@ -106,8 +132,8 @@ pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
         drop(used);
         // SAFETY: the pointer came from a box, and this is the last use of it.
         let opened = unsafe { Box::from_raw(heap) };
-        let OnodeHeap { heap, files, mappings } = *opened;
-        files.close_all(&heap);
+        let OnodeHeap { heap, files, mappings, transaction: _ } = *opened;
+        files.close_all(heap.files());
         drop(mappings);
         heap.close()?;
         Ok(0)
@@ -284,7 +310,7 @@ pub unsafe extern "C" fn onode_mm_to_file(
         // SAFETY: the caller's promise.
         let memory = unsafe { owned_block(&opened.heap, block, bytes) }?;
         match opened.heap.mm_to_file(memory, path, &caller(), 0o666) {
-            Ok(inode) => opened.files.open_made(&opened.heap, inode, path, flags),
+            Ok(inode) => opened.files.open_made(opened.heap.files(), inode, path, flags),
             Err(refused) => {
                 let (memory, error) = refused.into_parts();
                 memory.leave();
@@ -307,7 +333,7 @@ pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_in
     answer(|| {
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
-        let path = opened.files.path_of(&opened.heap, descriptor)?;
+        let path = opened.files.path_of(opened.heap.files(), descriptor)?;
         let (inode, handle) = opened.files.handle_of(descriptor)?;
         if flags == ONODE_DROP {
             let block = match opened.heap.open_file_to_mm(&path, handle) {

@@ -6,7 +6,15 @@ use std::path::Path;
 fn the_header_is_up_to_date() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(home.join("cbindgen.toml")).expect("the settings");
-    let sources = ["src/memory.rs", "src/roots.rs", "src/slots.rs", "src/arena.rs", "src/files.rs", "src/error.rs"];
+    let sources = [
+        "src/memory.rs",
+        "src/roots.rs",
+        "src/slots.rs",
+        "src/arena.rs",
+        "src/files.rs",
+        "src/transactions.rs",
+        "src/error.rs",
+    ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));
     let mut made = Vec::new();
     builder.with_config(config).generate().expect("a header").write(&mut made);

@@ -89,6 +89,15 @@ fn conversion_in_c() {
 }
 
 #[test]
+fn transactions_in_c() {
+    let program = compile("tx");
+    let heap = Place::new("tx");
+    for step in ["commit", "abort", "conflict", "look"] {
+        run(&program, &[&heap.spec(), step]);
+    }
+}
+
+#[test]
 fn arenas_and_roots_in_c() {
     let program = compile("arena");
     let heap = Place::new("arena");

@@ -15,7 +15,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use files::change::{chmod, ln, mv};
 use files::look::{cat, df, du, find, tree};
 use files::{compress, cp, get, get_hints, ls, mkdir, put, rm, set};
-use mounts::{attach, mount, umount, up};
+use mounts::{attach, mount, tx, umount, up};
 use onode::{Class, Result};
 use onode_console::Output;
 use shell::{completions, lab, man};
@@ -123,6 +123,8 @@ enum Verb {
     Key(key::Arguments),
     /// Show, rebuild, add and remove the members of a pool, each of which has every file.
     Pool(pool::Arguments),
+    /// Have changes of many files of a mounted volume happen together, or not at all.
+    Tx(tx::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -195,6 +197,7 @@ impl Command {
             Verb::Detach(arguments) => attach::detach(arguments, output),
             Verb::Key(arguments) => key::run(arguments, output),
             Verb::Pool(arguments) => pool::run(arguments, output),
+            Verb::Tx(arguments) => tx::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -8,10 +8,11 @@
 //! must know of the caller travels in [`Caller`]. Content is in `request::content`.
 
 use crate::request::answer::{Entry, Listed, Value};
-use crate::request::convert::{allocation, attributes, errno, errno_of, inode, no_attributes, sought, xattr_flags};
+use crate::request::convert::{allocation, errno, errno_of, no_attributes, sought, xattr_flags};
 use crate::request::credentials::{Who, caller, caller_with_groups, names_shown};
 use crate::request::directory;
 use crate::request::faces::Faces;
+use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, Place, owns};
 use crate::serving::{Adaptor, VIEW_PREFIX};
 use fuser::{Errno, FileAttr, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, RenameFlags};
 use onode_base::ErrorKind;
@@ -60,32 +61,47 @@ fn told<T>(result: onode_fs::Result<T>) -> Result<T, Errno> {
     result.map_err(|error| errno(&error))
 }
 
-fn entry(made: onode_fs::Result<Attributes>) -> Result<Entry, Errno> {
-    told(made).map(|made| Entry::from(&made))
+fn entry(place: &Place<'_>, made: onode_fs::Result<Attributes>) -> Result<Entry, Errno> {
+    told(made).map(|made| place.entry(&made))
 }
 
 impl Adaptor {
-    fn unguarded(&self, of: Name<'_>) -> Result<(), Errno> {
-        if self.faces.guards(of.parent, of.name) { Err(Errno::EPERM) } else { Ok(()) }
+    /// The file system in which a name may be given, taken or removed.
+    fn unguarded(&self, of: Name<'_>) -> Result<Place<'_>, Errno> {
+        if of.parent == FOLDER || self.faces.guards(of.parent, of.name) {
+            Err(Errno::EPERM)
+        } else {
+            self.at(of.parent)
+        }
     }
 
-    pub(crate) fn lookup(&self, of: Name<'_>) -> Result<Entry, Errno> {
+    pub(crate) fn lookup(&self, who: Who, of: Name<'_>) -> Result<Entry, Errno> {
         if self.faces.guards(of.parent, of.name) {
-            let attributes = self.faces.lookup(of.parent, of.name)?;
+            let is_folder = self.transacted.is_offered() && Faces::is_above(of.parent) && of.name == TRANSACTIONS;
+            let attributes =
+                if is_folder { self.transacted.folder() } else { self.faces.lookup(of.parent, of.name)? };
             return Ok(Entry { attributes, generation: Generation(0) });
         }
-        match self.files.lookup(inode(of.parent), of.name) {
+        if of.parent == FOLDER {
+            return self.transacted.lookup(who, of.name);
+        }
+        let place = self.at(of.parent)?;
+        match place.lookup(place.inode(of.parent), of.name) {
             // The kernel remembers that there is none.
             Err(error) if error.kind == ErrorKind::NotFound => {
                 Ok(Entry { attributes: no_attributes(), generation: Generation(0) })
             }
-            result => entry(result),
+            result => entry(&place, result),
         }
     }
 
     pub(crate) fn forget(&self, number: INodeNo, count: u64) {
-        if !Faces::owns(number) {
-            self.files.forget(inode(number), count);
+        if Faces::owns(number) || number == FOLDER {
+            return;
+        }
+        // Of a transaction that is over nothing is known any more.
+        if let Ok(place) = self.at(number) {
+            place.forget(place.inode(number), count);
         }
     }
 
@@ -93,7 +109,11 @@ impl Adaptor {
         if Faces::owns(number) {
             return self.faces.attributes(number);
         }
-        told(self.files.attributes(inode(number))).map(|found| attributes(&found))
+        if number == FOLDER {
+            return Ok(self.transacted.folder());
+        }
+        let place = self.at(number)?;
+        told(place.attributes(place.inode(number))).map(|found| place.shown(&found))
     }
 
     pub(crate) fn set_attributes(&self, who: Who, number: INodeNo, to: &SetAttributes) -> Result<FileAttr, Errno> {
@@ -102,57 +122,68 @@ impl Adaptor {
             let refused = to.permissions.is_some() || to.uid.is_some() || to.gid.is_some();
             return if refused { Err(Errno::EPERM) } else { self.faces.attributes(number) };
         }
+        if number == FOLDER {
+            return Err(Errno::EPERM);
+        }
         let is_nothing = *to == SetAttributes { changed: to.changed, ..SetAttributes::default() };
         if is_nothing && self.set_id.was_disarmed(number, who) {
             return self.attributes(number);
         }
         let takes_bits = to.size.is_some() || to.uid.is_some() || to.gid.is_some();
-        let caller = if takes_bits { self.set_id.caller(who, number) } else { caller(who, 0) };
-        told(self.files.set_attributes(&caller, inode(number), to)).map(|found| attributes(&found))
+        let place = self.at(number)?;
+        let caller = match takes_bits {
+            true if place.is_within() => caller_with_groups(who),
+            true => self.set_id.caller(who, number),
+            false => caller(who, 0),
+        };
+        told(place.set_attributes(&caller, place.inode(number), to)).map(|found| place.shown(&found))
     }
 
     pub(crate) fn read_link(&self, number: INodeNo) -> Result<Vec<u8>, Errno> {
-        told(self.files.read_link(inode(number)))
+        let place = self.at(number)?;
+        told(place.read_link(place.inode(number)))
     }
 
     pub(crate) fn make_node(&self, who: Who, new: Name<'_>, mode: Mode, device: u32) -> Result<Entry, Errno> {
-        self.unguarded(new)?;
+        let place = self.unguarded(new)?;
         let caller = caller(who, mode.umask);
-        entry(self.files.make_node(&caller, inode(new.parent), new.name, mode.mode, u64::from(device)))
+        entry(&place, place.make_node(&caller, place.inode(new.parent), new.name, mode.mode, u64::from(device)))
     }
 
     pub(crate) fn make_directory(&self, who: Who, new: Name<'_>, mode: Mode) -> Result<Entry, Errno> {
-        self.unguarded(new)?;
+        let place = self.unguarded(new)?;
         let caller = caller(who, mode.umask);
-        entry(self.files.make_directory(&caller, inode(new.parent), new.name, mode.permissions()))
+        entry(&place, place.make_directory(&caller, place.inode(new.parent), new.name, mode.permissions()))
     }
 
     pub(crate) fn make_symbolic_link(&self, who: Who, new: Name<'_>, target: &[u8]) -> Result<Entry, Errno> {
-        self.unguarded(new)?;
-        entry(self.files.make_symbolic_link(&caller(who, 0), inode(new.parent), new.name, target))
+        let place = self.unguarded(new)?;
+        entry(&place, place.make_symbolic_link(&caller(who, 0), place.inode(new.parent), new.name, target))
     }
 
     /// Makes a file and says how the kernel has opened it.
     pub(crate) fn create(&self, who: Who, new: Name<'_>, mode: Mode) -> Result<(Entry, FopenFlags), Errno> {
-        self.unguarded(new)?;
+        let place = self.unguarded(new)?;
         let caller = caller(who, mode.umask);
-        let made = entry(self.files.create(&caller, inode(new.parent), new.name, mode.permissions()))?;
+        let made = entry(&place, place.create(&caller, place.inode(new.parent), new.name, mode.permissions()))?;
         Ok((made, self.opening().of_file().unwrap_or(FopenFlags::FOPEN_KEEP_CACHE)))
     }
 
     pub(crate) fn unlink(&self, of: Name<'_>) -> Result<(), Errno> {
-        self.unguarded(of)?;
-        told(self.files.unlink(inode(of.parent), of.name))
+        let place = self.unguarded(of)?;
+        told(place.unlink(place.inode(of.parent), of.name))
     }
 
     pub(crate) fn remove_directory(&self, of: Name<'_>) -> Result<(), Errno> {
-        self.unguarded(of)?;
-        told(self.files.remove_directory(inode(of.parent), of.name))
+        let place = self.unguarded(of)?;
+        told(place.remove_directory(place.inode(of.parent), of.name))
     }
 
     pub(crate) fn rename(&self, who: Who, from: Name<'_>, to: Name<'_>, flags: RenameFlags) -> Result<(), Errno> {
-        self.unguarded(from)?;
-        self.unguarded(to)?;
+        let (place, other) = (self.unguarded(from)?, self.unguarded(to)?);
+        if !place.is_that_of(&other) {
+            return Err(Errno::EXDEV);
+        }
         let leaves_whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT);
         let how = match flags.difference(RenameFlags::RENAME_WHITEOUT) {
             none if none.is_empty() => onode_fs::RenameFlags::Replace,
@@ -160,21 +191,24 @@ impl Adaptor {
             RenameFlags::RENAME_EXCHANGE => onode_fs::RenameFlags::Exchange,
             _ => return Err(Errno::EINVAL),
         };
-        let from = RenameEnd { directory: inode(from.parent), name: from.name };
-        let to = RenameEnd { directory: inode(to.parent), name: to.name };
+        let from = RenameEnd { directory: place.inode(from.parent), name: from.name };
+        let to = RenameEnd { directory: place.inode(to.parent), name: to.name };
         told(if leaves_whiteout {
-            self.files.rename_leaving_whiteout(&caller(who, 0), from, to, how)
+            place.rename_leaving_whiteout(&caller(who, 0), from, to, how)
         } else {
-            self.files.rename(from.directory, from.name, to.directory, to.name, how)
+            place.rename(from.directory, from.name, to.directory, to.name, how)
         })
     }
 
     pub(crate) fn link(&self, number: INodeNo, new: Name<'_>) -> Result<Entry, Errno> {
-        self.unguarded(new)?;
-        if Faces::owns(number) {
+        let place = self.unguarded(new)?;
+        if Faces::owns(number) || number == FOLDER {
             return Err(Errno::EPERM);
         }
-        entry(self.files.link(inode(number), inode(new.parent), new.name))
+        if !place.is_that_of(&self.at(number)?) {
+            return Err(Errno::EXDEV);
+        }
+        entry(&place, place.link(place.inode(number), place.inode(new.parent), new.name))
     }
 
     pub(crate) fn open(&self, number: INodeNo, flags: OpenFlags) -> Result<FopenFlags, Errno> {
@@ -192,7 +226,10 @@ impl Adaptor {
         match (self.closing_tells, Faces::owns(number)) {
             (false, _) => Err(Errno::ENOSYS),
             (true, true) => self.faces.sync(number),
-            (true, false) => told(self.files.flush_file(inode(number))),
+            (true, false) => {
+                let place = self.at(number)?;
+                told(place.flush_file(place.inode(number)))
+            }
         }
     }
 
@@ -201,7 +238,11 @@ impl Adaptor {
         if Faces::owns(number) {
             return self.faces.sync(number);
         }
-        told(self.files.fsync(inode(number), None, data_only))
+        if number == FOLDER {
+            return Ok(());
+        }
+        let place = self.at(number)?;
+        told(place.fsync(place.inode(number), None, data_only))
     }
 
     /// Hands the entries of a directory from `offset` on to `take` until it refuses one, with
@@ -214,10 +255,23 @@ impl Adaptor {
         take: &mut dyn FnMut(&Listed<'_>) -> bool,
     ) -> Result<(), Errno> {
         if Faces::owns(number) {
-            self.faces.list(number, offset, self.ttl, take);
+            let mut shown = |one: &Listed<'_>| {
+                let Listed { cursor, name, ttl, .. } = *one;
+                let attributes = match one.entry.attributes.ino {
+                    FOLDER => self.transacted.folder(),
+                    _ => one.entry.attributes,
+                };
+                take(&Listed { entry: Entry { attributes, generation: Generation(0) }, cursor, name, ttl })
+            };
+            self.faces.list(number, offset, self.ttl, &mut shown);
             return Ok(());
         }
-        directory::list(&self.files, number, offset, plus.then_some(self.ttl), take)
+        if number == FOLDER {
+            self.transacted.list(Faces::above(), offset, take);
+            return Ok(());
+        }
+        let place = self.at(number)?;
+        directory::list(&place, number, offset, plus.then_some(self.ttl(number)), take)
     }
 
     pub(crate) fn space(&self) -> StatFs {
@@ -228,38 +282,48 @@ impl Adaptor {
         if Faces::owns(number) {
             return Err(Errno::EPERM);
         }
+        if number == FOLDER {
+            return self.transacted.command(who, to.name, to.value);
+        }
+        let place = self.at(number)?;
         let how = xattr_flags(to.flags).ok_or(Errno::EINVAL)?;
         // An access list sets the mode, too, and whether that may keep its set-group bit the kernel
         // leaves to us.
         let caller = if to.name == ACCESS_LIST { caller_with_groups(who) } else { caller(who, 0) };
-        told(self.files.set_xattr(&caller, inode(number), to.name, to.value, how))
+        told(place.set_xattr(&caller, place.inode(number), to.name, to.value, how))
     }
 
     pub(crate) fn get_xattr(&self, number: INodeNo, name: &[u8], size: u32) -> Result<Value, Errno> {
         if Faces::owns(number) {
             return Err(errno_of(ErrorKind::NoAttribute));
         }
+        if number == FOLDER {
+            return value_of(self.transacted.told(name)?, size);
+        }
+        let place = self.at(number)?;
         let view = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(VIEW_PREFIX));
         let view = view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view, &self.requests));
         match view {
             Some(value) => value_of(value, size),
-            None => value_of(told(self.files.get_xattr(inode(number), name))?, size),
+            None => value_of(told(place.get_xattr(place.inode(number), name))?, size),
         }
     }
 
     pub(crate) fn list_xattrs(&self, who: Who, number: INodeNo, size: u32) -> Result<Value, Errno> {
-        if Faces::owns(number) {
+        if Faces::owns(number) || number == FOLDER {
             return value_of(Vec::new(), size);
         }
-        let names = told(self.files.list_xattrs(inode(number)))?;
+        let place = self.at(number)?;
+        let names = told(place.list_xattrs(place.inode(number)))?;
         value_of(names_shown(who, names), size)
     }
 
     pub(crate) fn remove_xattr(&self, who: Who, number: INodeNo, name: &[u8]) -> Result<(), Errno> {
-        if Faces::owns(number) {
+        if Faces::owns(number) || number == FOLDER {
             return Err(Errno::EPERM);
         }
-        told(self.files.remove_xattr(inode(number), name))?;
+        let place = self.at(number)?;
+        told(place.remove_xattr(place.inode(number), name))?;
         if name == CAPABILITIES {
             self.set_id.disarm(number, who);
         }
@@ -272,8 +336,12 @@ impl Adaptor {
             return self.faces.allocate(number, offset, length, mode);
         }
         let what = allocation(mode).ok_or(Errno::EOPNOTSUPP)?;
-        let allocate = |caller: &Caller| self.files.allocate(caller, inode(number), offset, length, what);
-        told(self.set_id.taking_bits(who, number, allocate))
+        let place = self.at(number)?;
+        let allocate = |caller: &Caller| place.allocate(caller, place.inode(number), offset, length, what);
+        told(match place.is_within() {
+            true => allocate(&caller_with_groups(who)),
+            false => self.set_id.taking_bits(who, number, allocate),
+        })
     }
 
     pub(crate) fn seek(&self, number: INodeNo, offset: i64, whence: i32) -> Result<i64, Errno> {
@@ -281,14 +349,17 @@ impl Adaptor {
         let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
         let found = match Faces::owns(number) {
             true => self.faces.seek(number, from, whence),
-            false => told(self.files.seek(inode(number), from, what)),
+            false => {
+                let place = self.at(number)?;
+                told(place.seek(place.inode(number), from, what))
+            }
         }?;
         i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
     }
 
-    /// How long the kernel may believe what it is told.
-    pub(crate) const fn ttl(&self) -> Duration {
-        self.ttl
+    /// How long the kernel may believe what it is told of a file, or of a name in a directory.
+    pub(crate) const fn ttl(&self, number: INodeNo) -> Duration {
+        if owns(number) { Duration::ZERO } else { self.ttl }
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Nothing below has a thread of its own; about once a second this one calls `tick`, which writes
 //! out what has been in the cache for long enough, and `maintain`, which cleans ahead of need.
+//! Transactions that nobody uses any more are aborted then, too.
 //! Errors are not lost: the device remembers that a write failed, and the next call of a user
 //! tells.
 
-use onode::{Class, Error, Result};
+use onode::{Class, Error, Result, Transactions, Volume};
 use onode_fs::FileSystem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -29,11 +30,12 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn start(files: Arc<FileSystem>) -> Result<Self> {
+    pub(crate) fn start(volume: &Volume) -> Result<Self> {
         let (stop, stopped) = channel();
+        let (files, transactions) = (Arc::clone(volume.files()), volume.transactions().cloned());
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
-            .spawn(move || keep(&files, &stopped))
+            .spawn(move || keep(&files, transactions.as_deref(), &stopped))
             .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -49,9 +51,12 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(files: &FileSystem, stopped: &Receiver<()>) {
+fn keep(files: &FileSystem, transactions: Option<&Transactions>, stopped: &Receiver<()>) {
     while still_running(stopped, PERIOD) {
         files.tick();
+        if let Some(transactions) = transactions {
+            transactions.sweep();
+        }
         for _ in 0..STEPS_MAX {
             let more = files.maintain(STEP).is_ok_and(|done| done.more);
             if !more || !still_running(stopped, BREATH) {

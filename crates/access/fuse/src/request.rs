@@ -11,3 +11,4 @@ pub mod page_cache;
 pub mod patience;
 pub mod reply;
 pub mod set_id;
+pub mod transactions;

@@ -9,11 +9,12 @@ use crate::request::counts::{Kind, Requests};
 use crate::request::faces::Faces;
 use crate::request::page_cache::PageCache;
 use crate::request::set_id::SetId;
+use crate::request::transactions::{Place, Transacted, owns};
 use crate::transport::breakdown::Breakdown;
 use crate::transport::late::Late;
 use crate::transport::waiting::Waiting;
-use fuser::InitFlags;
-use onode::Result;
+use fuser::{Errno, INodeNo, InitFlags};
+use onode::{Result, Volume};
 use onode_fs::FileSystem;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) struct Adaptor {
     pub(crate) files: Arc<FileSystem>,
     pub(crate) views: Views,
     pub(crate) faces: Faces,
+    pub(crate) transacted: Transacted,
     pub(crate) writeback: bool,
     pub(crate) is_shared: bool,
     /// Every read of a link comes here, too.
@@ -52,14 +54,11 @@ pub(crate) struct Adaptor {
 }
 
 impl Adaptor {
-    pub(crate) fn new(
-        files: Arc<FileSystem>,
-        options: &Options,
-        views: Views,
-        faces: Faces,
-        late: Late,
-    ) -> Result<Self> {
+    pub(crate) fn new(volume: &Volume, options: &Options, views: Views, late: Late) -> Result<Self> {
         let Late { notifier, device, breakdown } = late;
+        let files = Arc::clone(volume.files());
+        let transacted = Transacted::new(volume, options, Arc::clone(&notifier));
+        let faces = Faces::new(volume.block_faces().to_vec(), transacted.is_offered());
         let is_shared = files.device().share().is_some();
         Ok(Self {
             writeback: options.writeback && !is_shared,
@@ -78,7 +77,13 @@ impl Adaptor {
             files,
             views,
             faces,
+            transacted,
         })
+    }
+
+    /// The file system that a number belongs to.
+    pub(crate) fn at(&self, number: INodeNo) -> std::result::Result<Place<'_>, Errno> {
+        if owns(number) { self.transacted.place(number) } else { Ok(Place::Main(&self.files)) }
     }
 
     /// How the kernel gets at content.

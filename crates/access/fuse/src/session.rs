@@ -7,7 +7,6 @@
 use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::{Atime, IoUring, Options};
-use crate::request::faces::Faces;
 use crate::scrubber::Scrubber;
 use crate::serving::{Adaptor, Views};
 use crate::transport::Transport;
@@ -67,13 +66,12 @@ impl Mount {
         mountpoint::prepare(directory)?;
         let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
         let late = Late::new(options.device_threads());
-        let faces = Faces::new(volume.block_faces().to_vec());
-        let adaptor = Arc::new(Adaptor::new(Arc::clone(volume.files()), options, views, faces, late.clone())?);
+        let adaptor = Arc::new(Adaptor::new(&volume, options, views, late.clone())?);
         let (session, rings) = connect(&adaptor, &directory, &volume, options)?;
         adaptor.requests.are_served_by(rings.as_ref().map_or_else(|| options.device_threads(), Rings::count));
         let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
         late.come(&session, &directory);
-        let keeper = Keeper::start(Arc::clone(volume.files()))?;
+        let keeper = Keeper::start(&volume)?;
         let can_scrub = !options.read_only && volume.device().scrub().is_some();
         let period = options.scrub.filter(|_| can_scrub);
         let scrubber = period.map(|period| Scrubber::start(Arc::clone(volume.files()), period)).transpose()?;

@@ -5,7 +5,7 @@ use crate::caller::owner;
 use crate::error::{Error, Result, misuse};
 use crate::shared::Shared;
 use crate::shared::cache::{release, with_cache};
-use onode::{MountOptions, Spec, Volume};
+use onode::{MountOptions, Spec, UserTransaction, Volume};
 use onode_base::ErrorKind;
 use onode_fs::{Caller, FileHandle, FileSystem, Follow, InodeNumber, WriteMode};
 use std::path::Path;
@@ -63,6 +63,23 @@ impl Heap {
     #[must_use]
     pub fn files(&self) -> &FileSystem {
         self.shared.files()
+    }
+
+    /// Begins a transaction of files: what is done with its files happens when it is committed, all
+    /// of it or nothing. As long as one is open, blocks cannot become files nor files blocks.
+    ///
+    /// # Errors
+    /// `Busy` if other processes use the memory, or too many are open; `ReadOnly`.
+    pub fn begin(&self) -> Result<UserTransaction> {
+        self.shared.begin().map_err(|error| {
+            let kind = match error.class {
+                onode::Class::InUse => ErrorKind::Busy,
+                onode::Class::ReadOnly => ErrorKind::ReadOnly,
+                onode::Class::VolumeFull => ErrorKind::NoSpace,
+                _ => ErrorKind::Media,
+            };
+            Error::new(kind, error.to_string())
+        })
     }
 
     /// A block of at least one byte.

@@ -31,6 +31,7 @@ pub use checkpoint::{Arena, Checkpoint, Frozen, Report, Tracking};
 pub use error::{Error, Result};
 pub use heap::Heap;
 pub use mapping::Mapping;
+pub use onode::{Class, UserTransaction};
 pub use onode_base::ErrorKind;
 pub use onode_fs::{Attributes, Caller, DirectoryEntry, FileHandle, FileSystem, InodeNumber};
 pub use onode_heap_derive::Plain;

@@ -54,6 +54,11 @@ impl Shared {
         &self.memory.blocks
     }
 
+    /// Whoever has it open here does not lose it by waiting.
+    pub(crate) fn begin(&self) -> onode::Result<onode::UserTransaction> {
+        self.volume.begin(onode::TransactionOptions { expiry_seconds: 0, ..onode::TransactionOptions::default() })
+    }
+
     pub(crate) fn files(&self) -> &FileSystem {
         self.volume.files()
     }

@@ -59,10 +59,24 @@ ranks! {
     MountDisarmed = "mount-disarmed",
     /// Files of which the kernel keeps content.
     MountFilled = "mount-filled",
+    /// What came of commands for transactions.
+    MountAnswers = "mount-answers",
+    /// Transactions of users that are open on a volume.
+    TransactionsOpen = "transactions-open",
+    /// Who uses a transaction of a user.
+    TransactionUse = "transaction-use",
     /// How far a scrub of a volume has come.
     FileSystemScrub = "fs-scrub",
     /// All that a file system knows.
     FileSystemState = "fs-state",
+    /// What a transaction of a user has changed.
+    StagedView = "staged-view",
+    /// Who changes a device of which there are transactions.
+    StagedChanging = "staged-changing",
+    /// Objects that only transactions see.
+    StagedListed = "staged-listed",
+    /// What was changed while transactions are open.
+    StagedWatch = "staged-watch",
     /// Who changes objects of a shard.
     ServiceChanging = "service-changing",
     /// Compressed content of a shard's objects.

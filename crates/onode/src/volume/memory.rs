@@ -1,17 +1,14 @@
 //! Volumes on memory, opened together with the blocks that a program allocates in them.
 
 use crate::error::{Class, Error, Result};
-use crate::host::clock::clock_for;
 use crate::host::random_bytes;
-use crate::open::access::{Access, Users};
+use crate::open::access::{Access, Opened, Users};
 use crate::open::device::refuse_member;
 use crate::open::scm::memory::{self, HeapMemory};
 use crate::spec::Spec;
 use crate::volume::{CreateOptions, MountOptions, Volume, compression_of, format, wrapped};
-use onode_fs::FileSystem;
 use onode_fs::volume::VOLUME;
 use onode_object::{AttributeKey, ObjectDevice as _};
-use std::sync::Arc;
 
 impl Volume {
     /// Opens a volume on memory together with its blocks. One in memory of the process is made on
@@ -38,9 +35,6 @@ impl Volume {
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
         let mut notes = Vec::new();
         let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
-        let clock = clock_for(device.as_ref());
-        let files = FileSystem::mount(device, clock, options);
-        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        Ok((Self { spec: spec.clone(), files, faces, notes }, heap))
+        Ok((Self::mounted(spec, Opened { device, faces, notes }, options)?, heap))
     }
 }

@@ -14,4 +14,7 @@ pub mod pool;
 pub mod readers;
 pub mod secrecy;
 pub mod spy;
+pub mod staged_gate;
+pub mod staged_history;
+pub mod transacting;
 pub mod vault;

@@ -1,10 +1,11 @@
-//! Mounting: serving a volume, ending a mount, and disks that come and go meanwhile.
+//! Mounting: serving a volume, ending a mount, disks that come and go meanwhile, and transactions.
 
 pub mod arguments;
 pub mod attach;
 pub mod mount;
 pub mod mount_helper;
 pub mod session;
+pub mod tx;
 pub mod umount;
 pub mod up;
 pub mod views;

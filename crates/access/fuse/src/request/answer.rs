@@ -1,10 +1,9 @@
 //! What the kernel is answered, whichever way the answer goes.
 
-use crate::request::convert::{attributes, errno};
+use crate::request::convert::errno;
 use crate::request::page_cache::PageCache;
 use crate::request::reply::{LateReply, WriteReply};
 use fuser::{FileAttr, Generation, INodeNo};
-use onode_fs::Attributes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +11,6 @@ use std::time::Duration;
 pub(crate) struct Entry {
     pub(crate) attributes: FileAttr,
     pub(crate) generation: Generation,
-}
-
-impl From<&Attributes> for Entry {
-    fn from(found: &Attributes) -> Self {
-        Self { attributes: attributes(found), generation: Generation(u64::from(found.generation)) }
-    }
 }
 
 /// One of the files that a directory lists.

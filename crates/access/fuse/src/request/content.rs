@@ -5,8 +5,8 @@
 
 use crate::opening::Opening;
 use crate::request::answer::Answer;
-use crate::request::convert::{errno, inode};
-use crate::request::credentials::Who;
+use crate::request::convert::errno;
+use crate::request::credentials::{Who, caller_with_groups};
 use crate::request::faces::Faces;
 use crate::request::patience;
 use crate::request::reply::WriteReply;
@@ -39,8 +39,15 @@ impl Adaptor {
         let renews = asked.flags.0 & libc::O_NOATIME == 0;
         match (Faces::owns(number), renews) {
             (true, _) => self.faces.read(number, offset, buffer),
-            (false, true) => self.files.read(inode(number), offset, buffer).map_err(|error| errno(&error)),
-            (false, false) => self.files.read_noatime(inode(number), offset, buffer).map_err(|error| errno(&error)),
+            (false, renews) => {
+                let place = self.at(number)?;
+                let inode = place.inode(number);
+                let read = match renews {
+                    true => place.read(inode, offset, buffer),
+                    false => place.read_noatime(inode, offset, buffer),
+                };
+                read.map_err(|error| errno(&error))
+            }
         }
     }
 
@@ -50,6 +57,11 @@ impl Adaptor {
         if Faces::owns(number) {
             return reply.now(self.faces.write(number, offset, data));
         }
+        let place = match self.at(number) {
+            Ok(place) => place,
+            Err(errno) => return reply.now(Err(errno)),
+        };
+        let inode = place.inode(number);
         // One that has an owner passed the kernel's cache, which may still hold what was there
         // before.
         if owner.is_none() {
@@ -59,7 +71,7 @@ impl Adaptor {
         let answer = Answer { number, offset, page_cache, reply };
         // Of a file that it does not keep content of the kernel leaves its capabilities to us.
         if self.opening() == Opening::Direct
-            && let Err(error) = self.files.drop_capabilities(inode(number))
+            && let Err(error) = place.drop_capabilities(inode)
         {
             return answer.written(Err(error));
         }
@@ -67,16 +79,20 @@ impl Adaptor {
         let appends = self.is_shared && owner.is_some() && asked.flags.0 & libc::O_APPEND != 0;
         let write = |caller: &Caller| {
             let written = match appends {
-                true => self.files.append(caller, inode(number), data),
-                false => self.files.write(caller, inode(number), offset, data),
+                true => place.append(caller, inode, data),
+                false => place.write(caller, inode, offset, data),
             };
             (written, caller.clone())
         };
         // The caller of a write from the kernel's cache is unknown.
-        let (written, caller) =
-            if asked.takes_bits { self.set_id.taking_bits(who, number, write) } else { write(&Caller::root()) };
+        let (written, caller) = match asked.takes_bits {
+            true if place.is_within() => write(&caller_with_groups(who)),
+            true => self.set_id.taking_bits(who, number, write),
+            false => write(&Caller::root()),
+        };
+        let may_wait = !appends && !place.is_within();
         match written {
-            Err(error) if error.kind == ErrorKind::NoSpace && !appends && self.files.is_space_expected() => {
+            Err(error) if error.kind == ErrorKind::NoSpace && may_wait && self.files.is_space_expected() => {
                 patience::write(&self.files, caller, data, answer.later());
             }
             written => answer.written(written),

@@ -1,5 +1,5 @@
 //! `.onode/spaces/NAME`: the spaces beside the volume as files that can be mounted like a block
-//! device.
+//! device. In the same folder is that of transactions.
 //!
 //! The folder is not listed in the root directory and can be reached by its name, like the folder
 //! of snapshots of other file systems. Like a block device a face keeps its length whatever it is
@@ -8,6 +8,7 @@
 
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{errno_of, no_attributes, system_time};
+use crate::request::transactions;
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use onode::{BlockFace, SystemClock};
 use onode_base::{Clock, ErrorKind};
@@ -28,12 +29,14 @@ pub(crate) struct Faces {
     uid: u32,
     gid: u32,
     since: SystemTime,
+    /// The folder of transactions is beside them.
+    has_transactions: bool,
 }
 
 impl Faces {
-    pub(crate) fn new(faces: Vec<BlockFace>) -> Self {
+    pub(crate) fn new(faces: Vec<BlockFace>, has_transactions: bool) -> Self {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Self { faces, uid, gid, since: system_time(SystemClock.now()) }
+        Self { faces, uid, gid, since: system_time(SystemClock.now()), has_transactions }
     }
 
     /// Whether there is nothing to show.
@@ -43,12 +46,23 @@ impl Faces {
 
     /// Whether a number is one of ours.
     pub(crate) const fn owns(number: INodeNo) -> bool {
-        number.0 >= FIRST
+        number.0 >= FIRST && !transactions::owns(number)
+    }
+
+    /// The folder in which that of transactions is.
+    pub(crate) const fn above() -> INodeNo {
+        FOLDER
+    }
+
+    /// Whether a number is that of this folder.
+    pub(crate) const fn is_above(number: INodeNo) -> bool {
+        number.0 == FOLDER.0
     }
 
     /// Whether a name may not be given, taken or removed.
     pub(crate) fn guards(&self, parent: INodeNo, name: &[u8]) -> bool {
-        Self::owns(parent) || (!self.faces.is_empty() && parent == INodeNo::ROOT && name == NAME)
+        let is_shown = self.has_transactions || !self.faces.is_empty();
+        Self::owns(parent) || (is_shown && parent == INodeNo::ROOT && name == NAME)
     }
 
     fn face(&self, number: INodeNo) -> Option<&BlockFace> {
@@ -62,7 +76,7 @@ impl Faces {
         let found = match parent {
             _ if name == b"." => Some(parent),
             INodeNo::ROOT => Some(FOLDER),
-            FOLDER if name == SPACES => Some(SPACES_FOLDER),
+            FOLDER if name == SPACES && !self.faces.is_empty() => Some(SPACES_FOLDER),
             SPACES_FOLDER if name == b".." => Some(FOLDER),
             SPACES_FOLDER => face().map(|index| INodeNo(FIRST_FACE + index as u64)),
             _ => None,
@@ -158,7 +172,11 @@ impl Faces {
     /// The entries of a folder from `offset` on: number, cursor, kind and name.
     fn entries(&self, number: INodeNo, offset: u64) -> impl Iterator<Item = (INodeNo, u64, FileType, &[u8])> {
         let (parent, names): (_, Vec<(INodeNo, FileType, &[u8])>) = match number {
-            FOLDER => (INodeNo::ROOT, vec![(SPACES_FOLDER, FileType::Directory, SPACES)]),
+            FOLDER => {
+                let spaces = (!self.faces.is_empty()).then_some((SPACES_FOLDER, FileType::Directory, SPACES));
+                let transactions = (transactions::FOLDER, FileType::Directory, transactions::NAME);
+                (INodeNo::ROOT, spaces.into_iter().chain(self.has_transactions.then_some(transactions)).collect())
+            }
             SPACES_FOLDER => {
                 let numbered = self.faces.iter().zip(FIRST_FACE..);
                 let names = numbered.map(|(face, n)| (INodeNo(n), FileType::RegularFile, face.name().as_bytes()));
@@ -175,7 +193,7 @@ impl Faces {
     pub(crate) fn list(&self, number: INodeNo, offset: u64, ttl: Duration, take: &mut dyn FnMut(&Listed<'_>) -> bool) {
         for (number, cursor, kind, name) in self.entries(number, offset) {
             let attributes = match self.attributes(number) {
-                Ok(found) if !name.starts_with(b".") => found,
+                Ok(found) if Self::owns(number) && !name.starts_with(b".") => found,
                 _ => FileAttr { ino: number, kind, ..no_attributes() },
             };
             let entry = Entry { attributes, generation: Generation(0) };
@@ -194,7 +212,7 @@ mod tests {
     fn faces() -> Faces {
         let memory = |bytes| Arc::new(onode_media::SimPmem::new(bytes, onode_media::PmemOptions::default()));
         let face = |name: &str, read_only| BlockFace::new(name.to_owned(), memory(8192), read_only);
-        Faces::new(vec![face("disk", false), face("boot", true)])
+        Faces::new(vec![face("disk", false), face("boot", true)], false)
     }
 
     fn found(faces: &Faces, parent: INodeNo, name: &str) -> Result<INodeNo, i32> {
@@ -205,7 +223,7 @@ mod tests {
     fn names_lead_to_faces_and_back() {
         let faces = faces();
         assert!(faces.guards(INodeNo::ROOT, b".onode") && !faces.guards(INodeNo::ROOT, b"onode"));
-        assert!(!Faces::new(Vec::new()).guards(INodeNo::ROOT, b".onode"));
+        assert!(!Faces::new(Vec::new(), false).guards(INodeNo::ROOT, b".onode"));
         assert_eq!(found(&faces, INodeNo::ROOT, ".onode"), Ok(FOLDER));
         assert_eq!(found(&faces, FOLDER, "spaces"), Ok(SPACES_FOLDER));
         assert_eq!(found(&faces, FOLDER, "disk"), Err(libc::ENOENT));

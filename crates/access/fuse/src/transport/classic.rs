@@ -98,9 +98,9 @@ impl Filesystem for Classic {
         Ok(())
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, of: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, of: &OsStr, reply: ReplyEntry) {
         let _served = self.serve(Kind::Lookup);
-        answer_entry(self.ttl(), self.0.lookup(name(parent, of)), reply);
+        answer_entry(self.ttl(parent), self.0.lookup(who(request), name(parent, of)), reply);
     }
 
     fn forget(&self, request: &Request, number: INodeNo, count: u64) {
@@ -111,7 +111,7 @@ impl Filesystem for Classic {
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         let _served = self.serve(Kind::Getattr);
-        answer_attributes(self.ttl(), self.attributes(number), reply);
+        answer_attributes(self.ttl(number), self.attributes(number), reply);
     }
 
     fn setattr(
@@ -142,7 +142,7 @@ impl Filesystem for Classic {
             modified: modified.map(set_time),
             changed: changed.map(timestamp),
         };
-        answer_attributes(self.ttl(), self.set_attributes(who(request), number, &to), reply);
+        answer_attributes(self.ttl(number), self.set_attributes(who(request), number, &to), reply);
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -165,13 +165,13 @@ impl Filesystem for Classic {
     ) {
         let _served = self.serve(Kind::Mknod);
         let made = self.make_node(who(request), name(parent, new), Mode { mode, umask }, device);
-        answer_entry(self.ttl(), made, reply);
+        answer_entry(self.ttl(parent), made, reply);
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, new: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let _served = self.serve(Kind::Mkdir);
         let made = self.make_directory(who(request), name(parent, new), Mode { mode, umask });
-        answer_entry(self.ttl(), made, reply);
+        answer_entry(self.ttl(parent), made, reply);
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, of: &OsStr, reply: ReplyEmpty) {
@@ -187,7 +187,7 @@ impl Filesystem for Classic {
     fn symlink(&self, request: &Request, parent: INodeNo, new: &OsStr, target: &Path, reply: ReplyEntry) {
         let _served = self.serve(Kind::Symlink);
         let target = target.as_os_str().as_bytes();
-        answer_entry(self.ttl(), self.make_symbolic_link(who(request), name(parent, new), target), reply);
+        answer_entry(self.ttl(parent), self.make_symbolic_link(who(request), name(parent, new), target), reply);
     }
 
     fn rename(
@@ -206,7 +206,7 @@ impl Filesystem for Classic {
 
     fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, new: &OsStr, reply: ReplyEntry) {
         let _served = self.serve(Kind::Link);
-        answer_entry(self.ttl(), self.0.link(number, name(parent, new)), reply);
+        answer_entry(self.ttl(parent), self.0.link(number, name(parent, new)), reply);
     }
 
     fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -230,7 +230,7 @@ impl Filesystem for Classic {
         let _served = self.serve(Kind::Create);
         match self.0.create(who(request), name(parent, new), Mode { mode, umask }) {
             Ok((made, flags)) => {
-                reply.created(&self.ttl(), &made.attributes, made.generation, FileHandle(0), flags);
+                reply.created(&self.ttl(parent), &made.attributes, made.generation, FileHandle(0), flags);
             }
             Err(errno) => reply.error(errno),
         }

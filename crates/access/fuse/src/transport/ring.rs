@@ -165,12 +165,12 @@ fn encoded(payload: &mut [u8], write: impl FnOnce(&mut Writer<'_>)) -> Answered 
 
 /// What leads to a name: the answer is what it stands for.
 fn name(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8], length: usize) -> Answered {
-    let ttl = adaptor.ttl();
+    let ttl = adaptor.ttl(head.number);
     let (name, rest) = text(&payload[..length])?;
     let of = head.name(name);
     let mut opened: Option<FopenFlags> = None;
     let found: Entry = match head.code {
-        code::LOOKUP => adaptor.lookup(of)?,
+        code::LOOKUP => adaptor.lookup(head.who, of)?,
         code::SYMLINK => adaptor.make_symbolic_link(head.who, of, text(rest)?.0)?,
         code::MKNOD => {
             let mode = Mode { mode: fields.u32(0), umask: fields.u32(8) };
@@ -230,7 +230,7 @@ fn xattr(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8],
 /// What concerns a file by its number alone, or the volume.
 fn file(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8]) -> Answered {
     let Head { number, who, .. } = *head;
-    let ttl: Duration = adaptor.ttl();
+    let ttl: Duration = adaptor.ttl(number);
     let attributes = |payload: &mut [u8], found: &FileAttr| encoded(payload, |to| to.attributes(found, ttl));
     let data_only = fields.u32(8) & DATA_ONLY != 0;
     match head.code {

@@ -2,7 +2,7 @@
 
 use crate::commands::files::copy::{End, Host, InVolume, Stream, copy};
 use crate::location::{self, Consent};
-use onode::{Class, Error, Result};
+use onode::{Class, Error, Result, TransactionOptions, Volume};
 use onode_console::Output;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,19 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn put(arguments: &Arguments, from: End<'_>, remote: &Path, output: &Output) -> Result<u8> {
     let copied = location::change(&arguments.image, arguments.consent, |volume| {
-        copy(from, End { side: &InVolume(volume), path: remote }, arguments.recursive, output)
+        let put_into =
+            |volume: &Volume| copy(from, End { side: &InVolume(volume), path: remote }, arguments.recursive, output);
+        if arguments.recursive || Stream::is_meant(&arguments.local) {
+            return put_into(volume);
+        }
+        // A file that is there has the old content or the new one, whatever its size.
+        let transaction = volume.begin(TransactionOptions::default())?;
+        let put = put_into(transaction.volume()).and_then(|copied| transaction.commit().map(|_| copied));
+        match put {
+            // There may be no room for both.
+            Err(error) if error.class == Class::VolumeFull => put_into(volume),
+            put => put,
+        }
     })?;
     output.report(&copied)?;
     Ok(0)

@@ -1,0 +1,276 @@
+//! `.onode/tx/ID`: the tree as an open transaction sees it, and how transactions are begun,
+//! committed and aborted on a mount.
+//!
+//! A file within a transaction has a number of its own: that of the transaction stands above that
+//! of the file. The kernel is to believe nothing of such a file for longer than a request. What is
+//! to be done is said by an attribute of the folder; what came of it is read from another one, by a
+//! word that whoever asks has chosen.
+
+use crate::options::Options;
+use crate::request::answer::{Entry, Listed};
+use crate::request::convert::{attributes, errno, inode, no_attributes, system_time};
+use crate::request::credentials::Who;
+use crate::transport::late::LateNotifier;
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
+use onode::{ChangedFile, Class, Error, SystemClock, TransactionInUse, TransactionOptions, Transactions, Volume};
+use onode_base::Clock;
+use onode_base::sync::{Mutex, rank};
+use onode_fs::{Attributes, FileSystem, InodeNumber};
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime};
+
+/// The name in `.onode`.
+pub(crate) const NAME: &[u8] = b"tx";
+/// Numbers from here on are those of the folder and of files within transactions.
+const FIRST: u64 = 1 << 63;
+/// The folder.
+pub(crate) const FOLDER: INodeNo = INodeNo(FIRST);
+/// Where the number of the transaction stands.
+const SHIFT: u32 = 48;
+const SERIALS: u64 = (1 << 15) - 1;
+/// The attribute of the folder by which commands come, and, with a dot and a word behind it, the
+/// answers go.
+const COMMAND: &[u8] = b"user.onode.tx";
+/// Answers that wait to be read.
+const ANSWERS_MAX: usize = 256;
+/// How long a commit waits for the kernel to forget what changed. It forgets it in any case; a
+/// mount with one thread would wait for itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the kernel has to forget, and the words that wait.
+pub(crate) struct Transacted {
+    all: Option<Arc<Transactions>>,
+    notifier: LateNotifier,
+    answers: Mutex<VecDeque<(Vec<u8>, String)>, rank::MountAnswers>,
+    since: SystemTime,
+}
+
+/// The file system that a number belongs to.
+pub(crate) enum Place<'a> {
+    /// The mounted one.
+    Main(&'a FileSystem),
+    /// That of a transaction, with what stands above the numbers of its files.
+    Within(TransactionInUse, u64),
+}
+
+impl Deref for Place<'_> {
+    type Target = FileSystem;
+
+    fn deref(&self) -> &FileSystem {
+        match self {
+            Self::Main(files) => files,
+            Self::Within(transaction, _) => transaction.volume().files(),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether it is one of a transaction.
+    pub(crate) const fn is_within(&self) -> bool {
+        matches!(self, Self::Within(..))
+    }
+
+    /// What stands above the numbers of files.
+    const fn tag(&self) -> u64 {
+        match self {
+            Self::Main(_) => 0,
+            Self::Within(_, tag) => *tag,
+        }
+    }
+
+    /// The number of a file as the kernel knows it.
+    pub(crate) const fn number(&self, number: InodeNumber) -> INodeNo {
+        INodeNo(number.0 | self.tag())
+    }
+
+    /// The number that the kernel knows, as that of a file.
+    pub(crate) const fn inode(&self, number: INodeNo) -> InodeNumber {
+        match self {
+            Self::Main(_) => inode(number),
+            Self::Within(..) => InodeNumber(number.0 & ((1 << SHIFT) - 1)),
+        }
+    }
+
+    /// What the kernel is told of a file.
+    pub(crate) fn shown(&self, found: &Attributes) -> FileAttr {
+        FileAttr { ino: self.number(found.inode), ..attributes(found) }
+    }
+
+    /// The same with the name that leads to it.
+    pub(crate) fn entry(&self, found: &Attributes) -> Entry {
+        Entry { attributes: self.shown(found), generation: Generation(u64::from(found.generation)) }
+    }
+
+    /// Whether both are the same.
+    pub(crate) const fn is_that_of(&self, other: &Self) -> bool {
+        self.tag() == other.tag()
+    }
+}
+
+/// Whether a number is that of the folder or of a file within a transaction.
+pub(crate) const fn owns(number: INodeNo) -> bool {
+    number.0 >= FIRST
+}
+
+const fn tag_of(id: u64) -> u64 {
+    FIRST | ((id - 1) % SERIALS + 1) << SHIFT
+}
+
+/// What the kernel is told instead of an error for people.
+fn errno_of(error: &Error) -> Errno {
+    match error.class {
+        Class::Conflict => Errno::EBUSY,
+        Class::InUse => Errno::EAGAIN,
+        Class::NotFound => Errno::ENOENT,
+        Class::Permission => Errno::EPERM,
+        Class::VolumeFull => Errno::ENOSPC,
+        Class::ReadOnly => Errno::EROFS,
+        Class::Usage => Errno::EINVAL,
+        _ => Errno::EIO,
+    }
+}
+
+impl Transacted {
+    /// A kernel that writes back itself goes by the sizes that it knows, whatever it is told: there
+    /// are none on such a mount, nor on one for reading.
+    pub(crate) fn new(volume: &Volume, options: &Options, notifier: LateNotifier) -> Self {
+        let all = volume.transactions().filter(|_| !options.read_only && !options.writeback).cloned();
+        Self { all, notifier, answers: Mutex::default(), since: system_time(SystemClock.now()) }
+    }
+
+    /// Whether there can be any.
+    pub(crate) const fn is_offered(&self) -> bool {
+        self.all.is_some()
+    }
+
+    fn all(&self) -> Result<&Arc<Transactions>, Errno> {
+        self.all.as_ref().ok_or(Errno::ENOENT)
+    }
+
+    /// The file system of a number that is ours.
+    pub(crate) fn place(&self, number: INodeNo) -> Result<Place<'_>, Errno> {
+        let tag = number.0 >> SHIFT << SHIFT;
+        let all = self.all()?;
+        let id = all.open_ids().into_iter().find(|id| tag_of(*id) == tag).ok_or(Errno::ESTALE)?;
+        // Whose it is was asked on the way there.
+        let transaction = all.enter(id, 0).map_err(|_| Errno::ESTALE)?;
+        Ok(Place::Within(transaction, tag))
+    }
+
+    /// The tree of a transaction.
+    pub(crate) fn lookup(&self, who: Who, name: &[u8]) -> Result<Entry, Errno> {
+        let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).filter(|id| *id > 0);
+        let id: u64 = id.ok_or(Errno::ENOENT)?;
+        let transaction = self.all()?.enter(id, who.uid).map_err(|error| errno_of(&error))?;
+        let place = Place::Within(transaction, tag_of(id));
+        let root = place.attributes(InodeNumber::ROOT).map_err(|error| errno(&error))?;
+        Ok(place.entry(&root))
+    }
+
+    /// Those of the folder.
+    pub(crate) fn folder(&self) -> FileAttr {
+        let at = self.since;
+        // Whose a transaction is, is looked at where it is entered.
+        let (kind, perm) = (FileType::Directory, 0o777);
+        FileAttr { ino: FOLDER, atime: at, mtime: at, ctime: at, crtime: at, kind, perm, nlink: 2, ..no_attributes() }
+    }
+
+    /// Hands the open transactions on to `take` from `offset` on.
+    pub(crate) fn list(&self, above: INodeNo, offset: u64, take: &mut dyn FnMut(&Listed<'_>) -> bool) {
+        let ids = self.all.as_ref().map_or_else(Vec::new, |all| all.open_ids());
+        // Whoever only lists them uses none: what the tree of each shows is asked for when it is.
+        let root = self.all.as_ref().and_then(|all| all.root().ok());
+        let of_root = |id: u64| {
+            let root = root.as_ref().map_or_else(no_attributes, attributes);
+            FileAttr { ino: INodeNo(tag_of(id) | InodeNumber::ROOT.0), kind: FileType::Directory, ..root }
+        };
+        let named = ids.iter().map(|id| (of_root(*id), id.to_string()));
+        let above = FileAttr { ino: above, kind: FileType::Directory, ..no_attributes() };
+        let dots = [(self.folder(), ".".to_owned()), (above, "..".to_owned())];
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        for ((attributes, name), cursor) in dots.into_iter().chain(named).zip(1..).skip(from) {
+            let entry = Entry { attributes, generation: Generation(0) };
+            if !take(&Listed { entry, cursor, name: name.as_bytes(), ttl: Duration::ZERO }) {
+                break;
+            }
+        }
+    }
+
+    /// Does what an attribute of the folder asks for: `begin [SECONDS] [WORD]`, `commit ID [WORD]`,
+    /// `abort ID [WORD]`.
+    pub(crate) fn command(&self, who: Who, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        let all = self.all()?;
+        let text = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
+        let mut words = text.split_ascii_whitespace();
+        let (verb, number, word) = (words.next(), words.next(), words.next());
+        let number: u64 = number.map_or(Ok(0), str::parse).map_err(|_| Errno::EINVAL)?;
+        if name != COMMAND {
+            return Err(Errno::EPERM);
+        }
+        let done = match verb {
+            Some("begin") => all.begin(TransactionOptions { uid: who.uid, expiry_seconds: number }),
+            Some("commit") => all.commit(number, who.uid).map(|changed| {
+                self.forget(changed);
+                number
+            }),
+            Some("abort") => all.abort(number, who.uid).map(|()| number),
+            _ => return Err(Errno::EINVAL),
+        };
+        let answer = match &done {
+            Ok(id) => format!("0 {id}"),
+            Err(error) => format!("{} {error}", error.class.exit_code()),
+        };
+        if let Some(word) = word {
+            let mut answers = self.answers.lock();
+            if answers.len() == ANSWERS_MAX {
+                answers.pop_front();
+            }
+            answers.push_back((word.as_bytes().to_vec(), answer));
+        }
+        done.map(drop).map_err(|error| errno_of(&error))
+    }
+
+    /// What an attribute of the folder says: the open transactions, a line each, or what came of a
+    /// command.
+    pub(crate) fn told(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        let rest = name.strip_prefix(COMMAND).ok_or(Errno::ENODATA)?;
+        if let Some(word) = rest.strip_prefix(b".") {
+            let answers = self.answers.lock();
+            let found = answers.iter().rev().find(|(asked, _)| asked == word);
+            return found.map(|(_, answer)| answer.clone().into_bytes()).ok_or(Errno::ENODATA);
+        }
+        if !rest.is_empty() {
+            return Err(Errno::ENODATA);
+        }
+        let line = |one: onode::TransactionInfo| {
+            let (id, uid, age, idle) = (one.id, one.uid, one.age_seconds, one.idle_seconds);
+            format!("{id} {uid} {age} {idle} {} {}\n", one.expiry_seconds, one.bytes)
+        };
+        Ok(self.all()?.list().into_iter().map(line).collect::<String>().into_bytes())
+    }
+
+    /// Has the kernel forget what it knows of files that changed. It may wait for requests of
+    /// others that this server has to answer, so a thread of its own does it.
+    fn forget(&self, changed: Vec<ChangedFile>) {
+        let (notifier, (done, is_done)) = (Arc::clone(&self.notifier), channel());
+        let thread = std::thread::Builder::new().name("changed files".to_owned()).spawn(move || {
+            let Some(notifier) = notifier.get() else { return };
+            for ChangedFile { inode, names } in changed {
+                // A kernel that knows nothing of a file has nothing to forget.
+                for name in names {
+                    let _ = notifier.inval_entry(INodeNo(inode.0), OsStr::from_bytes(&name));
+                }
+                let _ = notifier.inval_inode(INodeNo(inode.0), 0, 0);
+            }
+            let _ = done.send(());
+        });
+        if thread.is_ok() {
+            let _ = is_done.recv_timeout(PATIENCE);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Transactions of users from a program: what others see, what conflicts, and when they end.
+
+mod common;
+
+use common::Folder;
+use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
+
+fn ram() -> Volume {
+    Volume::open_or_create("ram:size=64M").unwrap()
+}
+
+fn begin(volume: &Volume) -> onode::UserTransaction {
+    volume.begin(TransactionOptions::default()).unwrap()
+}
+
+#[test]
+fn nobody_sees_what_is_not_committed_and_all_see_it_then() {
+    let volume = ram();
+    volume.write("/old", "before").unwrap();
+    volume.write("/gone", "x").unwrap();
+    // What the main file system remembers is what it was.
+    assert_eq!(volume.read("/old").unwrap(), b"before");
+    let transaction = begin(&volume);
+    let inside = transaction.volume();
+    inside.create_dir_all("/new/deep").unwrap();
+    inside.write("/new/deep/file", "inside").unwrap();
+    inside.write("/old", "after").unwrap();
+    inside.remove_all("/gone").unwrap();
+    assert_eq!(inside.read("/old").unwrap(), b"after");
+    assert_eq!(volume.read("/old").unwrap(), b"before");
+    assert!(volume.read("/new/deep/file").is_err() && volume.read("/gone").is_ok());
+    let changed = transaction.commit().unwrap();
+    assert!(changed.iter().any(|one| one.names == [b"gone".to_vec(), b"new".to_vec()]), "{changed:?}");
+    assert_eq!(volume.read("/new/deep/file").unwrap(), b"inside");
+    assert_eq!(volume.read("/old").unwrap(), b"after");
+    assert!(volume.read("/gone").is_err());
+    volume.write("/new/deep/more", "m").unwrap();
+    volume.close().unwrap();
+}
+
+#[test]
+fn an_aborted_or_dropped_transaction_never_was() {
+    let volume = ram();
+    volume.write("/a", "1").unwrap();
+    for is_dropped in [false, true] {
+        let transaction = begin(&volume);
+        transaction.volume().write("/a", "2").unwrap();
+        transaction.volume().write("/big", vec![7; 20 << 20]).unwrap();
+        if is_dropped {
+            drop(transaction)
+        } else {
+            transaction.abort()
+        }
+        assert_eq!(volume.read("/a").unwrap(), b"1");
+        assert!(volume.read("/big").is_err());
+    }
+    let left = volume.device().space().available;
+    assert!(left > 60 << 20, "{left}");
+    assert!(onode_fs::check::check(volume.device()).unwrap().is_clean());
+}
+
+#[test]
+fn the_first_to_commit_wins_and_the_other_is_told_where() {
+    let volume = ram();
+    volume.create_dir_all("/d").unwrap();
+    volume.write("/d/a", "0").unwrap();
+    let (one, two) = (begin(&volume), begin(&volume));
+    one.volume().write("/d/a", "1").unwrap();
+    two.volume().write("/d/a", "2").unwrap();
+    one.commit().unwrap();
+    let error = two.commit().unwrap_err();
+    assert_eq!(error.class, Class::Conflict, "{error}");
+    assert_eq!(volume.read("/d/a").unwrap(), b"1");
+    // A plain program is somebody, too.
+    let three = begin(&volume);
+    three.volume().write("/d/a", "3").unwrap();
+    volume.write("/d/a", "plain").unwrap();
+    assert_eq!(three.commit().unwrap_err().class, Class::Conflict);
+    // So is one that made a name that the transaction made.
+    let four = begin(&volume);
+    four.volume().write("/d/same", "4").unwrap();
+    volume.write("/d/same", "plain").unwrap();
+    let error = four.commit().unwrap_err();
+    assert_eq!(error.class, Class::Conflict);
+    assert!(error.why.starts_with("/d: "), "{error}");
+    // What it read must be as it was, too.
+    let five = begin(&volume);
+    let read = five.volume().read("/d/a").unwrap();
+    five.volume().write("/copy", read).unwrap();
+    volume.write("/d/a", "again").unwrap();
+    assert_eq!(five.commit().unwrap_err().class, Class::Conflict);
+    assert!(volume.read("/copy").is_err());
+}
+
+#[test]
+fn names_in_one_directory_do_not_conflict() {
+    let volume = ram();
+    volume.create_dir_all("/d/sub").unwrap();
+    let (one, two) = (begin(&volume), begin(&volume));
+    one.volume().write("/d/one", "1").unwrap();
+    one.volume().create_dir_all("/d/dir-one").unwrap();
+    two.volume().write("/d/two", "2").unwrap();
+    two.volume().remove_all("/d/sub").unwrap();
+    volume.write("/d/plain", "p").unwrap();
+    volume.create_dir_all("/d/dir-plain").unwrap();
+    one.commit().unwrap();
+    two.commit().unwrap();
+    let mut names: Vec<_> = volume.read_dir("/d").unwrap().map(|entry| entry.name().to_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["dir-one", "dir-plain", "one", "plain", "two"]);
+    let report = onode_fs::check::check(volume.device()).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn directories_that_go_into_each_other_conflict() {
+    let volume = ram();
+    volume.create_dir_all("/a/x/y").unwrap();
+    volume.create_dir_all("/b/p/q").unwrap();
+    let transaction = begin(&volume);
+    transaction.volume().rename("/a", "/b/p/q/a").unwrap();
+    volume.rename("/b", "/a/x/y/b").unwrap();
+    assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+}
+
+#[test]
+fn they_are_limited_expire_and_belong_to_somebody() {
+    let volume = ram();
+    let all = volume.transactions().unwrap();
+    let ids: Vec<_> = (0..TRANSACTIONS_MAX)
+        .map(|uid| all.begin(TransactionOptions { uid: uid as u32, expiry_seconds: 0 }).unwrap())
+        .collect();
+    assert_eq!(all.begin(TransactionOptions::default()).unwrap_err().class, Class::InUse);
+    assert_eq!(all.enter(ids[3], 4).unwrap_err().class, Class::Permission);
+    assert_eq!(all.commit(ids[3], 4).unwrap_err().class, Class::Permission);
+    assert!(all.enter(ids[3], 3).is_ok() && all.enter(ids[3], 0).is_ok());
+    ids.iter().for_each(|id| all.abort(*id, 0).unwrap());
+    let error = all.enter(ids[3], 3).unwrap_err();
+    assert_eq!((error.class, error.why.as_str()), (Class::NotFound, "it was aborted"));
+    let id = all.begin(TransactionOptions { uid: 0, expiry_seconds: 1 }).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    assert!(all.list().is_empty());
+    assert!(all.commit(id, 0).unwrap_err().why.contains("nobody used it for 1 s"));
+}
+
+#[test]
+fn one_larger_than_a_transaction_of_the_device_survives_the_next_mount() {
+    let folder = Folder::new("transactions-large");
+    let image = folder.path().join("image");
+    let spec = Spec::parse(&format!("flash:{},size=128M", image.display())).unwrap();
+    Volume::create(&spec, &onode::CreateOptions::default()).unwrap();
+    let spec = spec.again();
+    let volume = Volume::open(&spec, MountOptions::default()).unwrap();
+    volume.write("/replaced", vec![1; 5 << 20]).unwrap();
+    let transaction = begin(&volume);
+    transaction.volume().write("/new", vec![2; 12 << 20]).unwrap();
+    transaction.volume().write("/replaced", vec![3; 12 << 20]).unwrap();
+    for number in 0..300 {
+        transaction.volume().write(format!("/small-{number}"), vec![4; 5000]).unwrap();
+    }
+    transaction.commit().unwrap();
+    // As a killed process leaves it: nothing is closed.
+    drop(volume);
+    let volume = Volume::open(&spec, MountOptions::default()).unwrap();
+    assert!(volume.read("/new").unwrap() == vec![2; 12 << 20]);
+    assert!(volume.read("/replaced").unwrap() == vec![3; 12 << 20]);
+    assert!(volume.read("/small-299").unwrap() == vec![4; 5000]);
+    let report = onode_fs::check::check(volume.device()).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_read_only_volume_has_none() {
+    let folder = Folder::new("transactions-read-only");
+    let image = folder.path().join("image");
+    let volume = Volume::open_or_create(&image.display().to_string()).unwrap();
+    volume.close().unwrap();
+    drop(volume);
+    let spec = Spec::from_argument(image.as_os_str()).unwrap();
+    let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() }).unwrap();
+    assert_eq!(volume.begin(TransactionOptions::default()).map(drop).unwrap_err().class, Class::ReadOnly);
+}

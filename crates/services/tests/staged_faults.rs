@@ -1,0 +1,282 @@
+//! Transactions of users when something goes wrong: a device that stops at any call, is full or
+//! damaged, and one that may only be read after a cut.
+
+mod common;
+
+use common::faulty::{Fault, Faulty};
+use onode_base::Prng;
+use onode_object::conformance::{Tree, dump};
+use onode_object::{
+    AttributeKey, AttributeKind, DeviceInfo, Durability, Error, ErrorKind, Hints, Maintenance, ObjectDevice, ObjectId,
+    ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
+};
+use onode_services::{Staged, View};
+use std::sync::Arc;
+
+/// What transactions of the device carry at most.
+const MOST_BYTES: usize = 4 << 10;
+
+const fn key(index: u64) -> AttributeKey {
+    AttributeKey::new(AttributeKind::FIRST_FREE, index)
+}
+
+fn open<D: ObjectDevice + ?Sized>(device: &Arc<D>) -> Result<Arc<Staged<D>>> {
+    Staged::open_limited(Arc::clone(device), Arc::new(()), MOST_BYTES).map(|(staged, _)| staged)
+}
+
+/// A device with some objects on it.
+fn filled() -> Arc<RamDevice> {
+    let ram = Arc::new(RamDevice::with_crash_model(1 << 20));
+    let mut transaction = Transaction::new();
+    for object in (1..=4).map(ObjectId) {
+        transaction.create(object, Hints::default()).write(object, 0, vec![object.0 as u8; 20_000]);
+        transaction.set_attribute(object, key(1), vec![object.0 as u8; 50]);
+    }
+    ram.commit(transaction, Durability::Durable).unwrap();
+    ram
+}
+
+/// Changes of every sort, more than one transaction of the device carries.
+fn change(view: &View<impl ObjectDevice + ?Sized>) -> Result<()> {
+    let (new, small) = (view.reserve_ids(1)?, view.reserve_ids(1)?);
+    let [one, two, three, four] = [1, 2, 3, 4].map(ObjectId);
+    let commit = |build: &dyn Fn(&mut Transaction)| {
+        let mut transaction = Transaction::new();
+        build(&mut transaction);
+        view.commit(transaction, Durability::Buffered)
+    };
+    commit(&|t| {
+        _ = t.create(new, Hints::default()).write(new, 0, vec![9; 30_000]).set_attribute(new, key(1), vec![9])
+    })?;
+    commit(&|t| _ = t.write(one, 5000, vec![8; 9000]).punch(one, 0, 3000).set_attribute(one, key(2), vec![8; 300]))?;
+    commit(&|t| _ = t.truncate(two, 100).write(two, 200, vec![7; 15_000]).remove_attribute(two, key(1)))?;
+    commit(&|t| _ = t.remove(three).create(small, Hints::default()).write(small, 3, vec![6; 10]))?;
+    commit(&|t| _ = t.truncate(four, 0).truncate(four, 50_000).set_access_time(four, 77))
+}
+
+fn states() -> (Tree, Tree) {
+    let (before, after) = (filled(), filled());
+    let staged = open(&after).unwrap();
+    let view = staged.begin().unwrap();
+    change(&view).unwrap();
+    view.make_true(Durability::Durable).unwrap();
+    (dump(&*before).unwrap(), dump(&*after).unwrap())
+}
+
+#[test]
+fn a_device_that_stops_at_any_call_has_all_or_nothing() {
+    let (before, after) = states();
+    let (mut committed, mut not) = (0, 0);
+    for from in 0.. {
+        let ram = filled();
+        let faulty = Faulty::new(&ram, Fault::Dead, from);
+        let done = open(&faulty).and_then(|staged| {
+            let view = staged.begin()?;
+            change(&view)?;
+            view.make_true(Durability::Durable).map(drop)
+        });
+        let is_over = !faulty.has_begun();
+        // What was only buffered is lost, or is there: both may be.
+        if from % 2 == 0 {
+            ram.crash();
+        }
+        let staged = open(&ram).unwrap();
+        let found = dump(&*staged).unwrap();
+        let is_committed = found.difference(&after).is_none();
+        assert!(is_committed || found.difference(&before).is_none(), "call {from}: {:?}", found.difference(&before));
+        assert!(is_committed || done.is_err(), "call {from}: a commit that returned is gone");
+        assert_eq!(dump(&*ram).unwrap().difference(&found), None, "call {from}: something hidden is left");
+        assert!(ram.stat(ObjectId::STAGED).is_err(), "call {from}");
+        if is_committed {
+            committed += 1
+        } else {
+            not += 1
+        }
+        if is_over {
+            break;
+        }
+    }
+    assert!(committed > 5 && not > 10, "{committed} {not}");
+}
+
+#[test]
+fn a_full_device_refuses_before_anything_happened() {
+    let (before, after) = states();
+    let (mut refused, mut done) = (0, 0);
+    for from in 0.. {
+        let ram = filled();
+        let faulty = Faulty::new(&ram, Fault::Full, from);
+        let staged = open(&faulty).unwrap();
+        let view = staged.begin().unwrap();
+        let made = change(&view).and_then(|()| view.make_true(Durability::Durable).map(drop));
+        // One that says it has room and has none breaks its word after the commit point.
+        let is_half = staged.info().read_only.is_some();
+        match made {
+            Ok(()) => done += 1,
+            Err(error) if is_half => assert_eq!(error.kind, ErrorKind::Media, "call {from}"),
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::NoSpace, "call {from}: {error}");
+                refused += 1;
+            }
+        }
+        let is_over = !faulty.has_begun();
+        drop(view);
+        drop(staged);
+        let found = dump(&*open(&ram).unwrap()).unwrap();
+        let what = found.difference(&after).zip(found.difference(&before));
+        assert!(what.is_none(), "call {from}: {what:?}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(refused > 5 && done > 0, "{refused} {done}");
+}
+
+#[test]
+fn one_that_needs_more_than_there_is_changes_nothing() {
+    let ram = Arc::new(RamDevice::new(300_000));
+    let staged = open(&ram).unwrap();
+    let object = ObjectId(1);
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, vec![1; 150_000]);
+    staged.commit(transaction, Durability::Durable).unwrap();
+    let before = dump(&*staged).unwrap();
+    let view = staged.begin().unwrap();
+    let mut transaction = Transaction::new();
+    transaction.write(object, 0, vec![2; 120_000]);
+    view.commit(transaction, Durability::Buffered).unwrap();
+    // It waits in a hidden object, and there is no room for it twice.
+    assert_eq!(view.make_true(Durability::Durable).unwrap_err().kind, ErrorKind::NoSpace);
+    assert_eq!(dump(&*staged).unwrap().difference(&before), None);
+    let mut more = Transaction::new();
+    more.write(object, 200_000, vec![2; 100_000]);
+    assert_eq!(view.commit(more, Durability::Buffered).unwrap_err().kind, ErrorKind::NoSpace);
+    drop(view);
+    assert_eq!(dump(&*ram).unwrap().difference(&before), None);
+}
+
+/// A device of which nothing changes.
+struct Fixed(Arc<RamDevice>);
+
+impl ObjectDevice for Fixed {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { read_only: Some("for reading".to_owned()), ..self.0.info() }
+    }
+
+    fn reserve_ids(&self, _: u64) -> Result<ObjectId> {
+        Err(Error::new(ErrorKind::ReadOnly, "for reading"))
+    }
+
+    fn commit(&self, _: Transaction, _: Durability) -> Result<()> {
+        panic!("it is changed");
+    }
+
+    fn sync(&self, _: SyncScope) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.0.read(object, offset, buffer)
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        self.0.attribute(object, key)
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        self.0.attributes(object, from, limit)
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
+        self.0.stat(object)
+    }
+
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        self.0.list(from, limit)
+    }
+
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        self.0.extents(object, offset, limit)
+    }
+
+    fn space(&self) -> Space {
+        self.0.space()
+    }
+
+    fn maintain(&self, _: u32) -> Result<Maintenance> {
+        Ok(Maintenance::default())
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn for_reading_a_half_done_transaction_is_shown_as_if_it_were_in_place() {
+    let (before, after) = states();
+    let (mut half, mut leftovers) = (0, 0);
+    for from in 0.. {
+        let ram = filled();
+        let faulty = Faulty::new(&ram, Fault::Dead, from);
+        let done = open(&faulty).and_then(|staged| {
+            let view = staged.begin()?;
+            change(&view)?;
+            view.make_true(Durability::Durable).map(drop)
+        });
+        let (staged, shown) =
+            Staged::open_limited(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(()), MOST_BYTES).unwrap();
+        let device: &dyn ObjectDevice = shown.as_ref().map_or(staged.as_ref(), |shown| shown);
+        let found = dump(device).unwrap();
+        let is_whole = [&before, &after].into_iter().any(|state| found.difference(state).is_none());
+        assert!(is_whole, "call {from}: {:?}", found.difference(&after));
+        half += u32::from(shown.is_some());
+        leftovers += u32::from(shown.is_none() && ram.stat(ObjectId::STAGED).is_ok());
+        // The next one that may write shows the same.
+        assert_eq!(dump(&*open(&ram).unwrap()).unwrap().difference(&found), None, "call {from}");
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(half > 5 && leftovers > 5, "{half} {leftovers}");
+}
+
+#[test]
+fn a_damaged_record_is_told_and_nothing_is_lost() {
+    let (_, after) = states();
+    let mut prng = Prng::new(5);
+    let mut told = 0;
+    for from in 0.. {
+        let ram = filled();
+        let faulty = Faulty::new(&ram, Fault::Dead, from);
+        let done = open(&faulty).and_then(|staged| {
+            let view = staged.begin()?;
+            change(&view)?;
+            view.make_true(Durability::Durable).map(drop)
+        });
+        let size = ram.stat(ObjectId::STAGED).map_or(0, |stat| stat.size);
+        if size > 0 && Staged::open(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap().1.is_some() {
+            let at = prng.below(size);
+            let mut byte = [0];
+            ram.read(ObjectId::STAGED, at, &mut byte).unwrap();
+            let flip = |value: u8| {
+                let mut transaction = Transaction::new();
+                transaction.write(ObjectId::STAGED, at, vec![value]);
+                ram.commit(transaction, Durability::Durable).unwrap();
+            };
+            flip(byte[0] ^ 1 << prng.below(8));
+            let before = dump(&*ram).unwrap();
+            let error = open(&ram).map(drop).unwrap_err();
+            assert_eq!((error.kind, error.object), (ErrorKind::Corrupt, Some(ObjectId::STAGED)), "call {from}");
+            assert_eq!(dump(&*ram).unwrap().difference(&before), None, "call {from}: something was changed");
+            // From a copy of the record everything comes back.
+            flip(byte[0]);
+            assert_eq!(dump(&*open(&ram).unwrap()).unwrap().difference(&after), None, "call {from}");
+            told += 1;
+        }
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(told > 5, "{told}");
+}
