@@ -55,7 +55,7 @@ pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(A
     let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
     let device = wrapped(spec, unlocked(spec, opened.device)?, Compression::Never, &mut opened.notes)?;
     #[cfg(feature = "transactions")]
-    let device = transactions::staged(spec, device)?.into_device();
+    let device = transactions::staged(spec, device, accept_loss, &mut opened.notes)?.into_device();
     #[cfg(not(feature = "transactions"))]
     settled::refuse_unsettled(spec, device.as_ref())?;
     Ok((device, opened.notes))
@@ -133,9 +133,10 @@ impl Volume {
         let Opened { device, faces, notes } = opened;
         let clock = clock_for(device.as_ref());
         #[cfg(feature = "transactions")]
-        let (staged, device) = {
-            let staged = transactions::staged(spec, device)?;
-            (Arc::clone(&staged.staged), staged.into_device())
+        let (staged, device, notes) = {
+            let mut notes = notes;
+            let staged = transactions::staged(spec, device, options.accept_loss, &mut notes)?;
+            (Arc::clone(&staged.staged), staged.into_device(), notes)
         };
         #[cfg(not(feature = "transactions"))]
         settled::refuse_unsettled(spec, device.as_ref())?;

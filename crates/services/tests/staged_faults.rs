@@ -242,6 +242,50 @@ fn for_reading_a_half_done_transaction_is_shown_as_if_it_were_in_place() {
 }
 
 #[test]
+fn a_damaged_record_is_given_up_with_consent() {
+    let (before, after) = states();
+    let mut given_up = 0;
+    for from in 0.. {
+        let ram = filled();
+        let faulty = Faulty::new(&ram, Fault::Dead, from);
+        let done = open(&faulty).and_then(|staged| {
+            let view = staged.begin()?;
+            change(&view)?;
+            view.make_true(Durability::Durable).map(drop)
+        });
+        let size = ram.stat(ObjectId::STAGED).map_or(0, |stat| stat.size);
+        if size > 0 && Staged::open(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap().1.is_some() {
+            let mut transaction = Transaction::new();
+            transaction.write(ObjectId::STAGED, size / 2, vec![0xa5; 3]);
+            ram.commit(transaction, Durability::Durable).unwrap();
+            assert_eq!(open(&ram).map(drop).unwrap_err().kind, ErrorKind::Corrupt, "call {from}");
+            // Who may not write sees what is in place, and changes nothing.
+            let found = dump(&*ram).unwrap();
+            let fixed = Staged::open_giving_up(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap();
+            assert!(fixed.stat(ObjectId::STAGED).is_err());
+            assert_eq!(dump(&*ram).unwrap().difference(&found), None, "call {from}");
+            drop(Staged::open_giving_up(Arc::clone(&ram), Arc::new(())).unwrap());
+            assert!(ram.stat(ObjectId::STAGED).is_err(), "call {from}: nothing of it is left");
+            // The volume is used as any other.
+            let again = open(&ram).unwrap();
+            let view = again.begin().unwrap();
+            let object = view.reserve_ids(1).unwrap();
+            let mut transaction = Transaction::new();
+            transaction.create(object, Hints::default());
+            transaction.write(object, 0, b"afterwards".to_vec());
+            view.commit(transaction, Durability::Buffered).unwrap();
+            view.make_true(Durability::Durable).unwrap();
+            given_up += u32::from(dump(&*again).unwrap().difference(&before).is_some());
+            assert!(dump(&*again).unwrap().difference(&after).is_some(), "call {from}");
+        }
+        if done.is_ok() {
+            break;
+        }
+    }
+    assert!(given_up > 5, "{given_up}");
+}
+
+#[test]
 fn a_damaged_record_is_told_and_nothing_is_lost() {
     let (_, after) = states();
     let mut prng = Prng::new(5);

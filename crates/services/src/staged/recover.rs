@@ -11,7 +11,7 @@ use crate::staged::shadow::{Shadow, Shadows, Standing};
 use crate::staged::view::View;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{AttributeKey, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
+use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::sync::Arc;
 
 /// What one read of a record takes.
@@ -61,6 +61,32 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
                 Error::of(ErrorKind::NotSupported, LIST, "a newer version has committed a transaction here")
             })?,
         };
+        let shown = staged.settle(progress)?;
+        Ok((Arc::clone(&staged), shown))
+    }
+
+    /// The device without what is left of a committed transaction that cannot be put in place,
+    /// because its record or content that waits is damaged. What of it is in place stays.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn open_giving_up(inner: Arc<D>, rules: Arc<dyn Rules>) -> Result<Arc<Self>> {
+        let transaction_bytes = inner.info().transaction_bytes;
+        let staged = Arc::new(Self::new(inner, rules, transaction_bytes));
+        let _turn = Turn::take(staged.inner.as_ref());
+        if staged.inner.info().read_only.is_none() {
+            let mut transaction = Transaction::new();
+            transaction.set_attribute(LIST, AttributeKey::STAGED_STATE, IntentState::NOTHING.encode());
+            transaction.truncate(LIST, 0);
+            staged.inner.commit(transaction, Durability::Durable)?;
+        }
+        staged.settle(IntentState::NOTHING)?;
+        Ok(Arc::clone(&staged))
+    }
+
+    /// Puts in place what is not, or returns a view that shows it so, and removes what is left over.
+    fn settle(self: &Arc<Self>, progress: IntentState) -> Result<Option<View<D>>> {
+        let staged = self;
         let can_change = staged.inner.info().read_only.is_none();
         // What others have under way is not left over.
         let is_alone = staged.inner.share().is_none_or(|share| !share.has_others());
@@ -69,9 +95,9 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             let record = staged.record(&progress)?;
             if can_change {
                 staged.allow_ids(&record)?;
-                put_in_place(staged.inner.as_ref(), &record, progress, transaction_bytes)?;
+                put_in_place(staged.inner.as_ref(), &record, progress, staged.transaction_bytes)?;
             } else {
-                shown = Some(View::fixed(&staged, staged.shadows(&record, progress)?));
+                shown = Some(View::fixed(staged, staged.shadows(&record, progress)?));
                 seen = taken_off(&record)?;
             }
         }
@@ -82,7 +108,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             staged.discard(&left)?;
             staged.end_list()?;
         }
-        Ok((Arc::clone(&staged), shown))
+        Ok(shown)
     }
 
     /// The record of a committed transaction.

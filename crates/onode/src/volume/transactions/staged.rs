@@ -1,7 +1,7 @@
 //! The device of a volume as one of which transactions can be begun, with everything in place that
 //! was committed.
 
-use crate::error::Result;
+use crate::error::{Class, Error, Result};
 use crate::open::access::volume_error;
 use crate::spec::Spec;
 use onode_base::ErrorKind;
@@ -55,15 +55,32 @@ impl StagedDevice {
     }
 }
 
-/// The device of a volume, with everything in place that was committed.
-pub(crate) fn staged(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<StagedDevice> {
-    let rules = OfFiles { device: Arc::clone(&device), inodes: OnceLock::new() };
-    let opened = Staged::open(Arc::clone(&device), Arc::new(rules));
+/// The device of a volume, with everything in place that was committed; with consent to loss also
+/// one on which that cannot be, and then people are told.
+pub(crate) fn staged(
+    spec: &Spec,
+    device: Arc<dyn ObjectDevice>,
+    accept_loss: bool,
+    notes: &mut Vec<String>,
+) -> Result<StagedDevice> {
+    let rules = Arc::new(OfFiles { device: Arc::clone(&device), inodes: OnceLock::new() });
+    let opened = Staged::open(Arc::clone(&device), rules.clone()).or_else(|error| {
+        if error.kind != ErrorKind::Corrupt || !accept_loss {
+            return Err(error);
+        }
+        let staged = Staged::open_giving_up(Arc::clone(&device), rules)?;
+        notes.push(format!("what was left of a committed transaction was given up: {error}"));
+        Ok((staged, None))
+    });
     let (staged, shown) = opened.map_err(|error| {
         // It is left as it was found.
         let _ = device.close();
         let told = volume_error(format!("cannot open {spec}"), &error);
-        if error.kind == ErrorKind::Corrupt { told.hint("restore the image from a copy") } else { told }
+        match error.kind {
+            ErrorKind::Corrupt => Error { class: Class::Loss, ..told }
+                .hint("restore the image from a copy; --accept-loss gives up what of that transaction is not in place"),
+            _ => told,
+        }
     })?;
     Ok(StagedDevice { staged, shown })
 }
