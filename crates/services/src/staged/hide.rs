@@ -10,7 +10,7 @@ use crate::staged::content::Hidden;
 use crate::staged::record::IntentState;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
-    AttributeKey, Durability, Hints, Mutation, ObjectDevice, ObjectId, ObjectKind, Result, Transaction,
+    AttributeKey, Durability, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, ObjectKind, Result, Transaction,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -134,11 +134,20 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
 
     /// Removes hidden objects.
     pub(crate) fn discard(&self, objects: &[ObjectId]) -> Result<()> {
-        for some in objects.chunks(AT_ONCE) {
-            let removals = some.iter().map(|object| Mutation::Remove { object: *object }).collect();
-            self.commit_unlisting(removals, some, Durability::Buffered)?;
+        objects.chunks(AT_ONCE).try_for_each(|some| self.discard_some(some))
+    }
+
+    /// Removes some at once; fewer if a full device has no room for the transaction that makes it.
+    fn discard_some(&self, objects: &[ObjectId]) -> Result<()> {
+        let removals = objects.iter().map(|object| Mutation::Remove { object: *object }).collect();
+        match self.commit_unlisting(removals, objects, Durability::Buffered) {
+            Err(error) if error.kind == ErrorKind::NoSpace && objects.len() > 1 => {
+                let (first, second) = objects.split_at(objects.len() / 2);
+                self.discard_some(first)?;
+                self.discard_some(second)
+            }
+            done => done,
         }
-        Ok(())
     }
 
     /// Makes the list if there is none.
