@@ -71,6 +71,9 @@ pub enum ErrorKind {
     // From the host of an image.
     /// The host has no space left for the medium.
     HostFull,
+    // From transactions of users.
+    /// Somebody else changed what a transaction changes or has read; nothing of it was done.
+    Conflict,
     // From Onode itself.
     /// Something that always holds does not: a mistake in Onode. What it concerned was not done.
     Bug,
@@ -78,7 +81,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tests and the wire codec.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::NotFound,
         Self::Exists,
         Self::NoSpace,
@@ -108,6 +111,7 @@ impl ErrorKind {
         Self::WrongPart,
         Self::PartNeeded,
         Self::HostFull,
+        Self::Conflict,
         Self::Bug,
     ];
 
@@ -122,7 +126,7 @@ impl ErrorKind {
             Self::Corrupt | Self::Media | Self::Loss | Self::Bug => 5,
             Self::KeyNeeded => 126,
             Self::ReadOnly => 30,
-            Self::Busy => 16,
+            Self::Busy | Self::Conflict => 16,
             Self::NotDirectory => 20,
             Self::IsDirectory => 21,
             Self::NotEmpty => 39,
@@ -175,6 +179,7 @@ impl ErrorKind {
             Self::WrongPart => "not a part of this volume",
             Self::PartNeeded => "a part of the volume is not named",
             Self::HostFull => "no space left on the host",
+            Self::Conflict => "a conflict",
             Self::Bug => "a mistake in Onode",
         }
     }

@@ -35,7 +35,7 @@ impl fmt::Display for Violation {
 /// N1 for lost bytes, `otherwise` what the level promises else.
 pub const fn promise_of(kind: ErrorKind, otherwise: &'static str) -> &'static str {
     match kind {
-        ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy => "N7",
+        ErrorKind::NoSpace | ErrorKind::ReadOnly | ErrorKind::Busy | ErrorKind::Conflict => "N7",
         ErrorKind::Corrupt | ErrorKind::Media => "N1",
         _ => otherwise,
     }

@@ -143,6 +143,7 @@ impl Class {
             ErrorKind::Bug => Self::Bug,
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
+            ErrorKind::Conflict => Self::Conflict,
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,
             // Nothing that a script could do about it; the test below has the list, so that a new
             // kind does not come here unseen.

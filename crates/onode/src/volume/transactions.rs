@@ -243,11 +243,10 @@ impl Transactions {
             Err(error) => {
                 held.reopen(self.clock.now());
                 let told = Volume::error(what(), &error);
-                let is_conflict = error.kind == ErrorKind::Busy && error.detail.contains("conflict");
-                if !is_conflict {
-                    return Err(told);
+                match error.kind {
+                    ErrorKind::Conflict => Err(Error::new(told.class, what(), self.name_conflict(&held, &error))),
+                    _ => Err(told),
                 }
-                Err(Error::new(Class::Conflict, what(), self.name_conflict(&held, &error)))
             }
         }
     }
@@ -277,7 +276,7 @@ impl Transactions {
             held.path_of(inode).or_else(|| held::path_in(&self.files, inode))
         });
         let number = error.inode.map_or_else(String::new, |inode| format!("file {}: ", inode.0));
-        path.map_or(number, |path| format!("{path}: ")) + &error.detail
+        format!("{}a conflict: {}", path.map_or(number, |path| format!("{path}: ")), error.detail)
     }
 
     /// Aborts a transaction: nothing that was done in it happens.

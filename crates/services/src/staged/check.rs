@@ -56,7 +56,7 @@ impl<D: ObjectDevice + ?Sized> Check<'_, D> {
     /// What has to be set instead of what a view says.
     ///
     /// # Errors
-    /// `Busy` names an object that others changed; the device's errors.
+    /// `Conflict` names an object that others changed; the device's errors.
     pub(crate) fn all(&self, shadows: &Shadows) -> Result<Merged> {
         let mut merged = Merged::new();
         if is_planted(Bug::StagedConflictIgnored) {
@@ -114,6 +114,6 @@ impl<D: ObjectDevice + ?Sized> Check<'_, D> {
 }
 
 fn conflict(object: ObjectId, what: &str) -> Error {
-    let why = format!("a conflict: somebody else has changed {what} since the transaction looked at it");
-    Error::of(ErrorKind::Busy, object, why)
+    let why = format!("somebody else has changed {what} since the transaction looked at it");
+    Error::of(ErrorKind::Conflict, object, why)
 }

@@ -39,8 +39,8 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     /// objects changed. The view has ended then; after an error it stays as it was.
     ///
     /// # Errors
-    /// `Busy` if somebody else changed what the view changed or whose content it read, or if other
-    /// hosts use the device; `NoSpace`; those of the device.
+    /// `Conflict` if somebody else changed what the view changed or whose content it read; `Busy`
+    /// if other hosts use the device; `NoSpace`; those of the device.
     pub fn make_true(&self, durability: Durability) -> Result<Vec<ChangedObject>> {
         let staged = self.staged();
         let _turn = Turn::take(staged.inner.as_ref());

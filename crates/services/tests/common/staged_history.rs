@@ -121,7 +121,7 @@ impl Histories {
                 assert_eq!(dump(self.staged.as_ref()).unwrap().difference(&expected), None);
             }
             Err(error) => {
-                assert_eq!(error.kind, ErrorKind::Busy, "{error}");
+                assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
                 let changed = objects(others, |_| true);
                 assert!(changed.contains(&error.object.unwrap()), "nobody else changed anything: {error}");
                 assert_eq!(dump(self.staged.as_ref()).unwrap().difference(&before), None);
