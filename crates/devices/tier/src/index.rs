@@ -15,7 +15,7 @@ pub mod tree;
 
 use crate::index::ahead::{NodeMiss, NodeReader};
 use crate::index::onode::Onode;
-use crate::index::tree::{Counts, Lost, Tree, Visited, Ways};
+use crate::index::tree::{ChangedNode, Counts, Lost, Tree, Visited, Ways};
 use crate::medium::layout::{BLOCK, Layout};
 use alloc::vec::Vec;
 use onode_engine::Key;
@@ -165,11 +165,11 @@ impl Index {
         self.tree.pack()
     }
 
-    /// Gives every node that changed a block from `allocate`; returns blocks and bytes.
+    /// Gives every node that changed a block from `allocate`; returns what is to be written.
     ///
     /// # Errors
     /// Those of `allocate`.
-    pub fn write_changed(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<(u64, Vec<u8>)>> {
+    pub fn write_changed(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<ChangedNode>> {
         self.tree.write_changed(allocate)
     }
 

@@ -47,6 +47,15 @@ fn fill(device: &TierDevice) -> Vec<ObjectId> {
     objects
 }
 
+/// A volume that was filled and closed.
+fn filled() -> ([SimDisk; 2], Vec<ObjectId>) {
+    let disks = disks();
+    let device = format(&disks);
+    let objects = fill(&device);
+    device.close().expect("no fault");
+    (disks, objects)
+}
+
 fn check(device: &TierDevice, objects: &[ObjectId], version: u8) {
     for object in objects {
         let mut found = [0; BYTES];
@@ -61,11 +70,7 @@ fn reads(disk: &SimDisk) -> u64 {
 
 #[test]
 fn ten_thousand_small_files_are_read_without_the_big_disk() {
-    let disks = disks();
-    let device = format(&disks);
-    let objects = fill(&device);
-    device.close().expect("no fault");
-    drop(device);
+    let (disks, objects) = filled();
     let device = mount(&disks);
     disks.iter().for_each(SimDisk::reset_counters);
     check(&device, &objects, 0);
@@ -96,11 +101,7 @@ fn a_node_that_was_read_often_enough_comes_to_a_new_fast_disk() {
 
 #[test]
 fn nodes_of_before_are_never_taken_for_those_of_now() {
-    let disks = disks();
-    let device = format(&disks);
-    let objects = fill(&device);
-    device.close().expect("no fault");
-    drop(device);
+    let (disks, objects) = filled();
     for version in 1..4 {
         let device = mount(&disks);
         check(&device, &objects, version - 1);
@@ -118,11 +119,7 @@ fn nodes_of_before_are_never_taken_for_those_of_now() {
 
 #[test]
 fn a_damaged_copy_of_a_node_costs_a_read_of_the_big_disk() {
-    let disks = disks();
-    let device = format(&disks);
-    let objects = fill(&device);
-    device.close().expect("no fault");
-    drop(device);
+    let (disks, objects) = filled();
     let device = mount(&disks);
     // All but the superblocks; the map is in memory.
     let mut fast = disks[0].clone();

@@ -9,12 +9,12 @@
 use crate::content::placing::Placer;
 use crate::disks::Disks;
 use crate::fast::Piece;
+use crate::index::tree::ChangedNode;
 use crate::log::commits::Commits;
 use crate::medium::anchors::{Anchors, Snapshot};
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
 use crate::space::{Space, no_room};
-use onode_base::checksum::crc32c;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
@@ -90,11 +90,8 @@ impl Checkpoints {
         let layout = index.layout();
         let pages = space.checkpoint_pages(self.epoch)?.into_iter();
         let pages = pages.map(|(page, slot, bytes)| (layout.bitmap_block(page, slot), bytes, None)).collect();
-        let nodes = nodes.into_iter().map(|(block, bytes)| {
-            let piece = Piece::of_node(block, crc32c(&bytes));
-            (block, bytes, Some(piece))
-        });
-        let nodes = nodes.collect();
+        let placed = |node: ChangedNode| (node.block, node.bytes, Some(Piece::of_node(node.block, node.crc)));
+        let nodes = nodes.into_iter().map(placed).collect();
         let mut waiting = disks.waiting.lock();
         waiting.add(nodes, IoTag::Index)?;
         waiting.add(pages, IoTag::Summary)?;

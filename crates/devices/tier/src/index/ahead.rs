@@ -113,7 +113,10 @@ impl NodeReader {
 
     /// A node that was read and is not what it should be, or could not be read.
     fn rescue(&mut self, block: u64, crc: u32) -> Option<Vec<u8>> {
-        let copy = self.disks.copy_of_node(block, crc).filter(|_| self.repairs)?;
+        if !self.repairs {
+            return None;
+        }
+        let copy = self.disks.copy_of_node(block, crc)?;
         if self.disks.write(block, &copy, IoTag::Index).is_ok() {
             self.repaired += 1;
         }

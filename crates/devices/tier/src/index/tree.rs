@@ -19,7 +19,7 @@ mod write;
 
 pub use prune::Lost;
 pub use way::Ways;
-pub use write::Visited;
+pub use write::{ChangedNode, Visited};
 
 use crate::index::node::{Child, Items, MOST_LEVELS, Node};
 use crate::medium::errors::damaged;

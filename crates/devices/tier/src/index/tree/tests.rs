@@ -32,7 +32,7 @@ fn write_changed(tree: &mut Tree, store: &mut Store) {
             Ok(*next)
         })
         .unwrap();
-    store.blocks.extend(written);
+    store.blocks.extend(written.into_iter().map(|node| (node.block, node.bytes)));
     assert_eq!(store.blocks.len() as u64, tree.counts().nodes);
 }
 

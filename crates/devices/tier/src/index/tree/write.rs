@@ -16,12 +16,23 @@ pub enum Visited<'a> {
     Entry(&'a Key, &'a [u8]),
 }
 
+/// A node that changed and has got a block.
+#[derive(Debug)]
+pub struct ChangedNode {
+    /// The block.
+    pub block: u64,
+    /// Its checksum.
+    pub crc: u32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 impl Tree {
-    /// Gives every changed node a block from `allocate`; returns the blocks to be written.
+    /// Gives every changed node a block from `allocate`; returns what is to be written.
     ///
     /// # Errors
     /// Those of `allocate`.
-    pub fn write_changed(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<(u64, Vec<u8>)>> {
+    pub fn write_changed(&mut self, allocate: &mut dyn FnMut() -> Result<u64>) -> Result<Vec<ChangedNode>> {
         let mut out = Vec::new();
         if let Some(root) = self.root.as_mut() {
             write_changed(root, allocate, &mut out)?;
@@ -48,7 +59,7 @@ impl Tree {
 fn write_changed(
     child: &mut Child,
     allocate: &mut dyn FnMut() -> Result<u64>,
-    out: &mut Vec<(u64, Vec<u8>)>,
+    out: &mut Vec<ChangedNode>,
 ) -> Result<()> {
     if child.block != 0 {
         return Ok(());
@@ -61,9 +72,10 @@ fn write_changed(
         }
     }
     let bytes = node.encode();
-    child.crc = crc32c(&bytes);
-    child.block = allocate()?;
-    out.push((child.block, bytes));
+    let crc = crc32c(&bytes);
+    let block = allocate()?;
+    (child.block, child.crc) = (block, crc);
+    out.push(ChangedNode { block, crc, bytes });
     Ok(())
 }
 
