@@ -15,6 +15,7 @@ use crate::inodes::access;
 use crate::limits::MARGIN_BYTES;
 use crate::state::{Node, State};
 use crate::types::InodeNumber;
+use crate::volume::share::Locked;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, Mutation, Transaction};
 use std::ops::Range;
@@ -110,22 +111,25 @@ impl FileSystem {
         Ok(!plan.complete)
     }
 
-    /// Writes out most of a file of which much is dirty, with the lock let go after each
-    /// transaction, so that others need not wait for all of it. What is left, and a failure, is for
-    /// [`write_back_file`](Self::write_back_file).
-    pub(crate) fn write_back_ahead(&self, number: InodeNumber) {
-        // As many parts as there are now: somebody may go on writing.
+    /// The lock, with no more than a transaction's worth of a file dirty: what is more was written
+    /// out before, with the lock let go after each transaction, so that others need not wait for
+    /// all of it. What is left, and a failure, is for [`write_back_file`](Self::write_back_file).
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock_written_ahead(&self, number: InodeNumber) -> Locked<'_> {
         let parts = |state: &State| match state.nodes.get(&number.0) {
             Some(node) if !node.removed => node.dirty.bytes() / self.transaction_bytes,
             _ => 0,
         };
-        let all = parts(&self.lock());
-        for _ in 0..all {
-            let state = &mut *self.lock();
-            if parts(state) == 0 || self.write_back_part(state, number).is_err() {
-                return;
+        let mut state = self.lock();
+        // As many parts as there are now: somebody may go on writing.
+        for _ in 0..parts(&state) {
+            if parts(&state) == 0 || self.write_back_part(&mut state, number).is_err() {
+                break;
             }
+            drop(state);
+            state = self.lock();
         }
+        state
     }
 
     /// Writes out all that is dirty; goes on after a failure and returns the first.
@@ -164,8 +168,8 @@ impl FileSystem {
     fn each_in_turn(&self, files: &[InodeNumber]) -> Result<()> {
         let (mut rest, mut result) = (files, Ok(()));
         while let Some(first) = rest.first() {
-            self.write_back_ahead(*first);
-            result = result.and(self.write_back_some(&mut self.lock(), &mut rest));
+            let state = &mut *self.lock_written_ahead(*first);
+            result = result.and(self.write_back_some(state, &mut rest));
         }
         result
     }

@@ -108,9 +108,8 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(());
         }
-        self.write_back_ahead(number);
         let moves = {
-            let state = &mut *self.lock();
+            let state = &mut *self.lock_written_ahead(number);
             if self.node(state, number)?.removed {
                 return Ok(());
             }

@@ -8,7 +8,7 @@ use crate::file_system::FileSystem;
 use crate::types::{Caller, InodeNumber};
 use crate::volume::{LABEL_BYTES_MAX, VOLUME, VOLUME_KEY, VolumeInfo};
 use onode_base::ErrorKind;
-use onode_object::{Durability, Transaction};
+use onode_object::{Durability, SyncScope, Transaction};
 
 /// The attribute of the topmost directory that tells the label and changes it.
 pub const LABEL: &str = "onode.label";
@@ -45,14 +45,17 @@ impl FileSystem {
         if self.is_read_only() {
             return Err(Error::new(ErrorKind::ReadOnly, "the volume is read-only"));
         }
-        // Nobody else changes the settings of an open volume; two who set the label take turns.
-        let _state = self.lock();
-        let mut info = VolumeInfo::load(self.device.as_ref())?;
-        label.clone_into(&mut info.label);
-        let mut transaction = Transaction::new();
-        transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
-        self.device.commit(transaction, Durability::Durable)?;
-        Ok(())
+        {
+            // Nobody else changes the settings of an open volume; two who set the label take turns.
+            let _state = self.lock();
+            let mut info = VolumeInfo::load(self.device.as_ref())?;
+            label.clone_into(&mut info.label);
+            let mut transaction = Transaction::new();
+            transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
+            self.heard(self.device.commit(transaction, Durability::Buffered))?;
+        }
+        // Others need not wait for the medium.
+        self.heard(self.device.sync(SyncScope::Object(VOLUME)))
     }
 
     pub(crate) fn label_xattr(&self, number: InodeNumber) -> Result<Vec<u8>> {

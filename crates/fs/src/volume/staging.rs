@@ -97,7 +97,7 @@ impl FileSystem {
     /// `moves` are the directories that were renamed in the view.
     ///
     /// # Errors
-    /// `Busy` if directories were renamed here and in the view, or another process changed
+    /// `Conflict` if directories were renamed here and in the view, or another process changed
     /// something; `ReadOnly`; those of `commit`.
     pub fn take_over<T>(
         &self,
@@ -109,12 +109,12 @@ impl FileSystem {
         let state = &mut *self.lock();
         self.write_back_all(state)?;
         if start.seen != state.seen {
-            let why = "a conflict: another process has changed files on the memory";
-            return Err(Error::new(ErrorKind::Busy, why));
+            let why = "another process has changed files on the memory";
+            return Err(Error::new(ErrorKind::Conflict, why));
         }
         if moves > 0 && start.directory_moves != state.directory_moves {
-            let why = "a conflict: directories were renamed in the transaction and by somebody else";
-            return Err(Error::new(ErrorKind::Busy, why));
+            let why = "directories were renamed in the transaction and by somebody else";
+            return Err(Error::new(ErrorKind::Conflict, why));
         }
         let (told, objects) = self.heard(commit())?;
         state.directory_moves += moves;
