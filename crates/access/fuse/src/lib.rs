@@ -18,7 +18,8 @@ mod session;
 mod transport;
 
 pub use mountpoint::{
-    Mounted, TYPE_NAME, all_mounts, detach, is_dead, is_disconnected, mount_of, mounted_at, prepare, release, remount,
+    Mounted, TYPE_NAME, all_mounts, detach, is_dead, is_disconnected, mount_of, mounted_at, no_mount, our_mount_at,
+    prepare, release, remount,
 };
 pub use options::{Atime, IoUring, Options};
 pub use request::counts::Requests;

@@ -66,6 +66,21 @@ pub fn mounted_at(directory: &Path) -> Result<Option<Mounted>> {
     Ok(all_mounts()?.into_iter().rev().find(|mounted| mounted.directory == directory))
 }
 
+/// Our mount at a directory; `what` cannot be done without it.
+///
+/// # Errors
+/// `MountPoint` if there is none.
+pub fn our_mount_at(directory: &Path, what: String) -> Result<Mounted> {
+    mounted_at(directory)?.filter(Mounted::is_ours).ok_or_else(|| no_mount(what))
+}
+
+/// That `what` cannot be done because none of our volumes is mounted there.
+#[must_use]
+pub fn no_mount(what: String) -> Error {
+    Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
+        .hint("`findmnt -t fuse.onode` lists the mounts")
+}
+
 /// Every mount.
 ///
 /// # Errors
@@ -225,10 +240,7 @@ pub(crate) fn abort(directory: &Path) {
 /// writing that may not change any more.
 pub fn remount(directory: &Path, options: &Options) -> Result<()> {
     let what = format!("cannot change the mount at {}", directory.display());
-    let Some(mounted) = mounted_at(directory)?.filter(Mounted::is_ours) else {
-        return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
-            .hint("`findmnt -t fuse.onode` lists the mounts"));
-    };
+    let mounted = our_mount_at(directory, what.clone())?;
     let has = |option| mounted.options.split(',').any(|one| one == option);
     let access_times = match (has("noatime"), has("relatime")) {
         (true, _) => MountFlags::NOATIME,

@@ -20,7 +20,7 @@ use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
 use crate::open::place::{Place, place_to_make, refuse_content};
 use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::Spec;
-use crate::spec::tiers::{Fast, Tiers};
+use crate::spec::tiers::{Fast, Tiers, USUAL_SECTIONS};
 use finder::FastFinder;
 use onode_base::size::human_size;
 use onode_media::BlockDev;
@@ -34,10 +34,6 @@ use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A section for what is smaller than a large extent, and one for the rest. What one of them has
-/// to spare the other uses.
-const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
 
 const LEAST_CACHE_BYTES: u64 = 2 << 20;
 

@@ -21,6 +21,11 @@ const LEAST_BIG_BYTES: u64 = 16 << 20;
 const KEYS: &str = "size, fast-size, log, sections (NAME:EXTENT[:SHARE], joined by +), acknowledge (safe, either or big), \
                     map (DIRECTORY:SECTION or DIRECTORY:bypass, joined by +), allocate (exact or paper), erase-block, discard (on or off), fast (on, none or new)";
 
+/// How a fast disk is divided that nobody divides otherwise, each with its extent and its share: a
+/// section for what is smaller than a large extent, and one for the rest. What one of them has to
+/// spare the other uses.
+pub(crate) const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1), ("large", 1 << 20, 3)];
+
 /// Two disks, as far as they were said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {

@@ -3,18 +3,15 @@
 
 use crate::error::{Class, Error, Result};
 use crate::spec::Spec;
-use crate::spec::tiers::{Mapping, Tiers};
+use crate::spec::tiers::{Mapping, Tiers, USUAL_SECTIONS};
 use crate::volume::{MountOptions, Volume};
 use onode_fs::Hint;
-
-/// The sections of a fast disk that nobody divided otherwise.
-const USUAL_SECTIONS: [&str; 2] = ["small", "large"];
 
 /// That all sections of a new volume's mappings will be there.
 pub(super) fn check_new(spec: &Spec) -> Result<()> {
     let Spec::Tier(tiers) = spec else { return Ok(()) };
     let said: Vec<&str> = tiers.sections.iter().map(|section| section.name.as_str()).collect();
-    let known = if said.is_empty() { &USUAL_SECTIONS[..] } else { &said[..] };
+    let known = if said.is_empty() { USUAL_SECTIONS.map(|(name, ..)| name).to_vec() } else { said };
     for Mapping { directory, section } in &tiers.mappings {
         if let Some(section) = section.as_ref().filter(|section| !known.contains(&section.as_str())) {
             let what = format!("cannot map {} in {spec}", directory.display());

@@ -49,11 +49,7 @@ pub fn ask<T>(
 ) -> Result<T> {
     let directory = Path::new(target);
     if directory.is_dir() || onode_fuse::is_dead(directory) {
-        if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
-            let what = format!("cannot show {}", directory.display());
-            return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
-                .hint("`findmnt -t fuse.onode` lists the mounts"));
-        }
+        onode_fuse::our_mount_at(directory, format!("cannot show {}", directory.display()))?;
         return mount(directory);
     }
     match location::open(target, true, consent) {

@@ -5,7 +5,7 @@ use crate::commands::state::ask;
 use crate::location::{self, Consent};
 use crate::watch::health::HealthReport;
 use crate::watch::record;
-use onode::{Class, Condition, Error, Health, Result, Severity};
+use onode::{Class, Condition, Health, Result, Severity};
 use onode_console::Output;
 use onode_fuse::Mounted;
 use serde::Serialize;
@@ -88,15 +88,7 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
     let path = Path::new(target);
     // A dead mount is no directory to anybody who asks.
     if path.is_dir() || onode_fuse::is_dead(path) {
-        return match onode_fuse::mounted_at(path)? {
-            Some(mounted) if mounted.is_ours() => of_mount(&mounted),
-            _ => Err(Error::new(
-                Class::MountPoint,
-                format!("cannot tell the health of {}", path.display()),
-                "no Onode volume is mounted there",
-            )
-            .hint("`findmnt -t fuse.onode` lists the mounts")),
-        };
+        return of_mount(&onode_fuse::our_mount_at(path, format!("cannot tell the health of {}", path.display()))?);
     }
     let spec = location::spec(target)?;
     if let Some(mounted) = onode_fuse::mount_of(&spec) {

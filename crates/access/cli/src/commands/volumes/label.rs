@@ -78,12 +78,8 @@ fn mounted(target: &OsStr) -> Result<Option<PathBuf>> {
     if !directory.is_dir() {
         return Ok(onode_fuse::mount_of(&location::spec(target)?).map(|mounted| mounted.directory));
     }
-    if onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
-        return Ok(Some(directory.to_owned()));
-    }
-    let what = format!("cannot label {}", directory.display());
-    Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
-        .hint("`findmnt -t fuse.onode` lists the mounts"))
+    onode_fuse::our_mount_at(directory, format!("cannot label {}", directory.display()))?;
+    Ok(Some(directory.to_owned()))
 }
 
 /// The label of the volume that is mounted at `directory`.

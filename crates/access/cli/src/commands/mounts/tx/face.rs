@@ -4,7 +4,8 @@
 //! word that this process chose. The errors of the host say less.
 
 use crate::commands::mounts::tx::Listed;
-use onode::{Class, Error, Result, Spec, SystemClock};
+use crate::location;
+use onode::{Class, Error, Result, SystemClock};
 use onode_base::Clock;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -45,10 +46,9 @@ impl TransactionsFace {
                 }
                 return Ok(Self { mount: mount.to_path_buf(), below });
             }
-            return Err(Error::new(Class::MountPoint, what(), "no Onode volume is mounted there")
-                .hint("`findmnt -t fuse.onode` lists the mounts"));
+            return Err(onode_fuse::no_mount(what()));
         }
-        let spec = Spec::from_argument(target)?;
+        let spec = location::spec(target)?;
         match onode_fuse::mount_of(&spec) {
             Some(mounted) => Ok(Self { mount: mounted.directory, below: PathBuf::new() }),
             None => Err(Error::new(Class::MountPoint, what(), "it is not mounted")

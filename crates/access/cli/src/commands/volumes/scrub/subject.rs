@@ -33,11 +33,7 @@ impl Subject {
     pub fn find(target: &OsStr, read_only: bool, consent: Consent) -> Result<Self> {
         let directory = Path::new(target);
         if directory.is_dir() || onode_fuse::is_dead(directory) {
-            if !onode_fuse::mounted_at(directory)?.is_some_and(|mounted| mounted.is_ours()) {
-                let what = format!("cannot scrub {}", directory.display());
-                return Err(Error::new(Class::MountPoint, what, "no Onode volume is mounted there")
-                    .hint("`findmnt -t fuse.onode` lists the mounts"));
-            }
+            onode_fuse::our_mount_at(directory, format!("cannot scrub {}", directory.display()))?;
             return Ok(Self::Mounted(directory.to_owned()));
         }
         match location::open(target, read_only, consent) {
