@@ -17,11 +17,11 @@ use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::rank;
-use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::powers::{Decision, Erase, MapObjects, Scrub};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
-    AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance,
-    Mutation, ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+    AttributeKey, AttributeKind, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Mutation, ObjectDevice,
+    ObjectId, ObjectStat, Result, Transaction, forward_device,
 };
 use std::sync::Arc;
 
@@ -171,16 +171,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         DeviceInfo { transaction_bytes: (info.transaction_bytes / SPREAD).max(least), ..info }
     }
 
-    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        self.inner.reserve_ids(count)
-    }
-
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.change(transaction, |transaction| self.inner.commit(transaction, durability))
-    }
-
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.inner.sync(scope)
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -213,19 +205,11 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         })
     }
 
-    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.inner.list(from, limit)
-    }
-
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
         self.look(object, || match self.group(object, 0)? {
             None => self.inner.extents(object, offset, limit),
             Some(head) => self.extents_mixed(object, &head, offset, limit),
         })
-    }
-
-    fn space(&self) -> Space {
-        self.inner.space()
     }
 
     /// What is written may have to be stored with the rest of its chunks, plain, and the attributes
@@ -256,22 +240,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         })
     }
 
-    fn promisable(&self) -> u64 {
-        self.inner.promisable()
-    }
-
-    fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.inner.maintain(budget)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.inner.close()
-    }
-
-    fn health(&self) -> Health {
-        self.inner.health()
-    }
-
     fn compression(&self) -> Option<Compression> {
         Some(self.mode)
     }
@@ -284,27 +252,17 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
         self.inner.map_objects().map(|_| self as &dyn MapObjects)
     }
 
-    fn share(&self) -> Option<&dyn Share> {
-        self.inner.share()
-    }
-
-    fn place(&self) -> Option<&dyn Place> {
-        self.inner.place()
-    }
-
-    fn attachment(&self) -> Option<&dyn Attach> {
-        self.inner.attachment()
-    }
-
     fn scrub(&self) -> Option<&dyn Scrub> {
         self.inner.scrub().map(|_| self as &dyn Scrub)
     }
 
-    fn inspect(&self) -> Option<&dyn Inspect> {
-        self.inner.inspect()
-    }
-
     fn erase(&self) -> Option<&dyn Erase> {
         self.inner.erase().map(|_| self as &dyn Erase)
+    }
+
+    forward_device! {
+        self => self.inner;
+        reserve_ids, sync, list, space, promisable, maintain, close, health, share, place,
+        attachment, inspect
     }
 }

@@ -27,11 +27,11 @@ use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::rank;
-use onode_object::powers::{Attach, Decision, Erase, Inspect, Place, Scrub, Share};
+use onode_object::powers::{Decision, Erase, Scrub};
 use onode_object::validate::REPLACED_BYTES_MAX;
 use onode_object::{
-    AttributeKey, Compression, Demand, DeviceInfo, Durability, Health, Maintenance, Mutation, ObjectDevice, ObjectId,
-    ObjectStat, Result, Space, SyncScope, Transaction,
+    AttributeKey, Demand, DeviceInfo, Durability, Mutation, ObjectDevice, ObjectId, ObjectStat, Result, Space,
+    Transaction, forward_device,
 };
 use std::sync::Arc;
 
@@ -140,10 +140,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
         DeviceInfo { transaction_bytes, summary: format!("{}, encrypted", info.summary), ..info }
     }
 
-    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        self.inner.reserve_ids(count)
-    }
-
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.change(transaction, |transaction| {
             if is_planted(Bug::EncryptedMapInTwo) {
@@ -152,10 +148,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
                 self.inner.commit(transaction, durability)
             }
         })
-    }
-
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.inner.sync(scope)
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -187,10 +179,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
             let stat = self.inner.stat(object)?;
             Ok(ObjectStat { size: head.map_or(0, |head| head.size), ..stat })
         })
-    }
-
-    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.inner.list(from, limit)
     }
 
     /// Blocks that hold data, whole ones: what of a block is a hole, the wrapped device cannot see.
@@ -262,22 +250,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
         promisable - promisable / MAPS
     }
 
-    fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.inner.maintain(budget)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.inner.close()
-    }
-
-    fn health(&self) -> Health {
-        self.inner.health()
-    }
-
-    fn compression(&self) -> Option<Compression> {
-        self.inner.compression()
-    }
-
     fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
         let mut decisions = self.inner.decisions(object)?;
         let why = "all of the volume is, since it was made";
@@ -285,28 +257,18 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
         Ok(decisions)
     }
 
-    fn share(&self) -> Option<&dyn Share> {
-        self.inner.share()
-    }
-
-    fn place(&self) -> Option<&dyn Place> {
-        self.inner.place()
-    }
-
-    fn attachment(&self) -> Option<&dyn Attach> {
-        self.inner.attachment()
-    }
-
     fn scrub(&self) -> Option<&dyn Scrub> {
         self.inner.scrub().map(|_| self as &dyn Scrub)
     }
 
-    fn inspect(&self) -> Option<&dyn Inspect> {
-        self.inner.inspect()
-    }
-
     fn erase(&self) -> Option<&dyn Erase> {
         self.inner.erase().map(|_| self as &dyn Erase)
+    }
+
+    forward_device! {
+        self => self.inner;
+        reserve_ids, sync, list, maintain, close, health, compression, share, place, attachment,
+        inspect
     }
 }
 

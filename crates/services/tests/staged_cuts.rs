@@ -3,19 +3,11 @@
 
 mod common;
 
-use common::cuts::{Wrap, run};
+use common::cuts::cut_at_every_operation;
 use common::transacting::Transacting;
 use onode_object::Compression;
 use onode_services::Compressed;
 use std::sync::Arc;
-
-fn cut_at_every_operation(wrap: Wrap<'_>) {
-    let mut judged = 0;
-    for seed in 1..4 {
-        judged += run(wrap, seed, 40).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    }
-    assert!(judged > 1000, "only {judged} cuts");
-}
 
 #[test]
 fn transactions_that_fit_the_device_are_cut_at_every_operation() {

@@ -15,10 +15,7 @@ use onode_flash::FlashDevice;
 use onode_fs::Inodes;
 use onode_media::Domain;
 use onode_object::powers::Scrub;
-use onode_object::{
-    AttributeKey, Demand, DeviceInfo, Durability, Maintenance, ObjectDevice, ObjectId, ObjectStat,
-    Result as ObjectResult, Space, SyncScope, Transaction,
-};
+use onode_object::{ObjectDevice, ObjectId, Result as ObjectResult, forward_device};
 use onode_scm::{Mode, ScmDevice};
 use onode_services::{Pool, PoolMember, PoolMemberState};
 
@@ -128,68 +125,9 @@ impl PairedDevice {
 }
 
 impl ObjectDevice for PairedDevice {
-    fn info(&self) -> DeviceInfo {
-        self.device().info()
-    }
-
-    fn reserve_ids(&self, count: u64) -> ObjectResult<ObjectId> {
-        self.device().reserve_ids(count)
-    }
-
-    fn commit(&self, transaction: Transaction, durability: Durability) -> ObjectResult<()> {
-        self.device().commit(transaction, durability)
-    }
-
-    fn sync(&self, scope: SyncScope) -> ObjectResult<()> {
-        self.device().sync(scope)
-    }
-
-    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> ObjectResult<usize> {
-        self.device().read(object, offset, buffer)
-    }
-
-    fn attribute(&self, object: ObjectId, key: AttributeKey) -> ObjectResult<Option<Vec<u8>>> {
-        self.device().attribute(object, key)
-    }
-
-    fn attributes(
-        &self,
-        object: ObjectId,
-        from: AttributeKey,
-        limit: usize,
-    ) -> ObjectResult<Vec<(AttributeKey, Vec<u8>)>> {
-        self.device().attributes(object, from, limit)
-    }
-
-    fn stat(&self, object: ObjectId) -> ObjectResult<ObjectStat> {
-        self.device().stat(object)
-    }
-
-    fn list(&self, from: ObjectId, limit: usize) -> ObjectResult<Vec<ObjectId>> {
-        self.device().list(from, limit)
-    }
-
-    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> ObjectResult<Vec<(u64, u64)>> {
-        self.device().extents(object, offset, limit)
-    }
-
-    fn space(&self) -> Space {
-        self.device().space()
-    }
-
-    fn space_for(&self, demand: &Demand) -> u64 {
-        self.device().space_for(demand)
-    }
-
-    fn promisable(&self) -> u64 {
-        self.device().promisable()
-    }
-
-    fn maintain(&self, budget: u32) -> ObjectResult<Maintenance> {
-        self.device().maintain(budget)
-    }
-
-    fn close(&self) -> ObjectResult<()> {
-        self.device().close()
+    forward_device! {
+        self => self.device();
+        info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents, space,
+        space_for, promisable, maintain, close
     }
 }

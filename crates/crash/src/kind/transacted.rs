@@ -7,11 +7,7 @@
 
 use crate::kind::service::Service;
 use onode_base::sync::{Mutex, rank};
-use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
-use onode_object::{
-    AttributeKey, Compression, Demand, DeviceInfo, Durability, ErrorKind, Health, Hints, Maintenance, ObjectDevice,
-    ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
-};
+use onode_object::{Durability, ErrorKind, Hints, ObjectDevice, Result, Transaction, forward_device};
 use onode_services::{Staged, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,14 +81,6 @@ impl<D: ObjectDevice> TransactedDevice<D> {
 }
 
 impl<D: ObjectDevice> ObjectDevice for TransactedDevice<D> {
-    fn info(&self) -> DeviceInfo {
-        self.seen().info()
-    }
-
-    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        self.staged.reserve_ids(count)
-    }
-
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed);
         if number % BESIDE_EVERY == BESIDE_EVERY - 1 {
@@ -114,92 +102,16 @@ impl<D: ObjectDevice> ObjectDevice for TransactedDevice<D> {
         }
     }
 
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.staged.sync(scope)
-    }
-
-    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.seen().read(object, offset, buffer)
-    }
-
-    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        self.seen().attribute(object, key)
-    }
-
-    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        self.seen().attributes(object, from, limit)
-    }
-
-    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        self.seen().stat(object)
-    }
-
-    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.seen().list(from, limit)
-    }
-
-    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.seen().extents(object, offset, limit)
-    }
-
-    fn space(&self) -> Space {
-        self.seen().space()
-    }
-
-    fn space_for(&self, demand: &Demand) -> u64 {
-        self.staged.space_for(demand)
-    }
-
-    fn promisable(&self) -> u64 {
-        self.staged.promisable()
-    }
-
-    fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.staged.maintain(budget)
-    }
-
     fn close(&self) -> Result<()> {
         drop(self.beside.lock().take());
         self.staged.close()
     }
 
-    fn health(&self) -> Health {
-        self.staged.health()
-    }
+    forward_device!(self => self.seen(); info, read, attribute, attributes, stat, list, extents, space);
 
-    fn compression(&self) -> Option<Compression> {
-        self.staged.compression()
-    }
-
-    fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
-        self.staged.decisions(object)
-    }
-
-    fn map_objects(&self) -> Option<&dyn MapObjects> {
-        self.staged.map_objects()
-    }
-
-    fn share(&self) -> Option<&dyn Share> {
-        self.staged.share()
-    }
-
-    fn place(&self) -> Option<&dyn Place> {
-        self.staged.place()
-    }
-
-    fn attachment(&self) -> Option<&dyn Attach> {
-        self.staged.attachment()
-    }
-
-    fn scrub(&self) -> Option<&dyn Scrub> {
-        self.staged.scrub()
-    }
-
-    fn inspect(&self) -> Option<&dyn Inspect> {
-        self.staged.inspect()
-    }
-
-    fn erase(&self) -> Option<&dyn Erase> {
-        self.staged.erase()
+    forward_device! {
+        self => self.staged;
+        reserve_ids, sync, space_for, promisable, maintain, health, compression, decisions,
+        map_objects, share, place, attachment, scrub, inspect, erase
     }
 }

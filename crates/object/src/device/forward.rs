@@ -1,126 +1,200 @@
-//! A reference to a device is a device, whoever owns it.
+//! Calls that a device hands on to another one, and devices that hand on all: references to one.
 
-use crate::device::{Demand, DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Space};
-use crate::durability::{Durability, SyncScope};
-use crate::error::Result;
-use crate::health::Health;
-use crate::hints::Compression;
-use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
-use crate::transaction::Transaction;
+use crate::device::ObjectDevice;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-macro_rules! forward {
-    ($reference:ty) => {
-        impl<D: ObjectDevice + ?Sized> ObjectDevice for $reference {
-            fn info(&self) -> DeviceInfo {
-                (**self).info()
-            }
-
-            fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-                (**self).reserve_ids(count)
-            }
-
-            fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-                (**self).commit(transaction, durability)
-            }
-
-            fn sync(&self, scope: SyncScope) -> Result<()> {
-                (**self).sync(scope)
-            }
-
-            fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-                (**self).read(object, offset, buffer)
-            }
-
-            fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-                (**self).attribute(object, key)
-            }
-
-            fn attributes(
-                &self,
-                object: ObjectId,
-                from: AttributeKey,
-                limit: usize,
-            ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-                (**self).attributes(object, from, limit)
-            }
-
-            fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-                (**self).stat(object)
-            }
-
-            fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-                (**self).list(from, limit)
-            }
-
-            fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-                (**self).extents(object, offset, limit)
-            }
-
-            fn space(&self) -> Space {
-                (**self).space()
-            }
-
-            fn space_for(&self, demand: &Demand) -> u64 {
-                (**self).space_for(demand)
-            }
-
-            fn promisable(&self) -> u64 {
-                (**self).promisable()
-            }
-
-            fn maintain(&self, budget: u32) -> Result<Maintenance> {
-                (**self).maintain(budget)
-            }
-
-            fn close(&self) -> Result<()> {
-                (**self).close()
-            }
-
-            fn health(&self) -> Health {
-                (**self).health()
-            }
-
-            fn compression(&self) -> Option<Compression> {
-                (**self).compression()
-            }
-
-            fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
-                (**self).decisions(object)
-            }
-
-            fn map_objects(&self) -> Option<&dyn MapObjects> {
-                (**self).map_objects()
-            }
-
-            fn share(&self) -> Option<&dyn Share> {
-                (**self).share()
-            }
-
-            fn place(&self) -> Option<&dyn Place> {
-                (**self).place()
-            }
-
-            fn attachment(&self) -> Option<&dyn Attach> {
-                (**self).attachment()
-            }
-
-            fn scrub(&self) -> Option<&dyn Scrub> {
-                (**self).scrub()
-            }
-
-            fn inspect(&self) -> Option<&dyn Inspect> {
-                (**self).inspect()
-            }
-
-            fn erase(&self) -> Option<&dyn Erase> {
-                (**self).erase()
-            }
+/// Implements methods of [`ObjectDevice`] by handing them on to another device: those that are
+/// named, or `all`. So a device that wraps another one says only what it does itself.
+///
+/// ```
+/// use onode_object::{
+///     Durability, Error, ErrorKind, Mutation, ObjectDevice, RamDevice, Result, Transaction, forward_device,
+/// };
+///
+/// /// A device on which nothing is removed.
+/// struct Kept(RamDevice);
+///
+/// impl ObjectDevice for Kept {
+///     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+///         if transaction.mutations.iter().any(|one| matches!(one, Mutation::Remove { .. })) {
+///             return Err(Error::new(ErrorKind::NotPermitted, "nothing is removed here"));
+///         }
+///         self.0.commit(transaction, durability)
+///     }
+///
+///     forward_device! {
+///         self => self.0;
+///         info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space,
+///         maintain, close
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! forward_device {
+    ($self:ident => $to:expr; all) => {
+        $crate::forward_device! {
+            $self => $to;
+            info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
+            extents, space, space_for, promisable, maintain, close, health, compression,
+            decisions, map_objects, share, place, attachment, scrub, inspect, erase
+        }
+    };
+    ($self:ident => $to:expr; $($method:ident),* $(,)?) => {
+        $($crate::forward_device!(@ $method $self $to);)*
+    };
+    (@ info $self:ident $to:expr) => {
+        fn info(&$self) -> $crate::DeviceInfo {
+            $to.info()
+        }
+    };
+    (@ reserve_ids $self:ident $to:expr) => {
+        fn reserve_ids(&$self, count: u64) -> $crate::Result<$crate::ObjectId> {
+            $to.reserve_ids(count)
+        }
+    };
+    (@ commit $self:ident $to:expr) => {
+        fn commit(&$self, transaction: $crate::Transaction, durability: $crate::Durability) -> $crate::Result<()> {
+            $to.commit(transaction, durability)
+        }
+    };
+    (@ sync $self:ident $to:expr) => {
+        fn sync(&$self, scope: $crate::SyncScope) -> $crate::Result<()> {
+            $to.sync(scope)
+        }
+    };
+    (@ read $self:ident $to:expr) => {
+        fn read(&$self, object: $crate::ObjectId, offset: u64, buffer: &mut [u8]) -> $crate::Result<usize> {
+            $to.read(object, offset, buffer)
+        }
+    };
+    (@ attribute $self:ident $to:expr) => {
+        fn attribute(
+            &$self,
+            object: $crate::ObjectId,
+            key: $crate::AttributeKey,
+        ) -> $crate::Result<Option<Vec<u8>>> {
+            $to.attribute(object, key)
+        }
+    };
+    (@ attributes $self:ident $to:expr) => {
+        fn attributes(
+            &$self,
+            object: $crate::ObjectId,
+            from: $crate::AttributeKey,
+            limit: usize,
+        ) -> $crate::Result<Vec<($crate::AttributeKey, Vec<u8>)>> {
+            $to.attributes(object, from, limit)
+        }
+    };
+    (@ stat $self:ident $to:expr) => {
+        fn stat(&$self, object: $crate::ObjectId) -> $crate::Result<$crate::ObjectStat> {
+            $to.stat(object)
+        }
+    };
+    (@ list $self:ident $to:expr) => {
+        fn list(
+            &$self,
+            from: $crate::ObjectId,
+            limit: usize,
+        ) -> $crate::Result<Vec<$crate::ObjectId>> {
+            $to.list(from, limit)
+        }
+    };
+    (@ extents $self:ident $to:expr) => {
+        fn extents(
+            &$self,
+            object: $crate::ObjectId,
+            offset: u64,
+            limit: usize,
+        ) -> $crate::Result<Vec<(u64, u64)>> {
+            $to.extents(object, offset, limit)
+        }
+    };
+    (@ space $self:ident $to:expr) => {
+        fn space(&$self) -> $crate::Space {
+            $to.space()
+        }
+    };
+    (@ space_for $self:ident $to:expr) => {
+        fn space_for(&$self, demand: &$crate::Demand) -> u64 {
+            $to.space_for(demand)
+        }
+    };
+    (@ promisable $self:ident $to:expr) => {
+        fn promisable(&$self) -> u64 {
+            $to.promisable()
+        }
+    };
+    (@ maintain $self:ident $to:expr) => {
+        fn maintain(&$self, budget: u32) -> $crate::Result<$crate::Maintenance> {
+            $to.maintain(budget)
+        }
+    };
+    (@ close $self:ident $to:expr) => {
+        fn close(&$self) -> $crate::Result<()> {
+            $to.close()
+        }
+    };
+    (@ health $self:ident $to:expr) => {
+        fn health(&$self) -> $crate::Health {
+            $to.health()
+        }
+    };
+    (@ compression $self:ident $to:expr) => {
+        fn compression(&$self) -> Option<$crate::Compression> {
+            $to.compression()
+        }
+    };
+    (@ decisions $self:ident $to:expr) => {
+        fn decisions(
+            &$self,
+            object: $crate::ObjectId,
+        ) -> $crate::Result<Vec<$crate::powers::Decision>> {
+            $to.decisions(object)
+        }
+    };
+    (@ map_objects $self:ident $to:expr) => {
+        fn map_objects(&$self) -> Option<&dyn $crate::powers::MapObjects> {
+            $to.map_objects()
+        }
+    };
+    (@ share $self:ident $to:expr) => {
+        fn share(&$self) -> Option<&dyn $crate::powers::Share> {
+            $to.share()
+        }
+    };
+    (@ place $self:ident $to:expr) => {
+        fn place(&$self) -> Option<&dyn $crate::powers::Place> {
+            $to.place()
+        }
+    };
+    (@ attachment $self:ident $to:expr) => {
+        fn attachment(&$self) -> Option<&dyn $crate::powers::Attach> {
+            $to.attachment()
+        }
+    };
+    (@ scrub $self:ident $to:expr) => {
+        fn scrub(&$self) -> Option<&dyn $crate::powers::Scrub> {
+            $to.scrub()
+        }
+    };
+    (@ inspect $self:ident $to:expr) => {
+        fn inspect(&$self) -> Option<&dyn $crate::powers::Inspect> {
+            $to.inspect()
+        }
+    };
+    (@ erase $self:ident $to:expr) => {
+        fn erase(&$self) -> Option<&dyn $crate::powers::Erase> {
+            $to.erase()
         }
     };
 }
 
-forward!(&D);
-forward!(Arc<D>);
+impl<D: ObjectDevice + ?Sized> ObjectDevice for &D {
+    forward_device!(self => (**self); all);
+}
+
+impl<D: ObjectDevice + ?Sized> ObjectDevice for Arc<D> {
+    forward_device!(self => (**self); all);
+}

@@ -25,6 +25,15 @@ fn mount(chip: &RecordedNand, wrap: Wrap<'_>) -> std::result::Result<Box<dyn Obj
     Ok(wrap(Arc::new(device)))
 }
 
+/// Cuts runs of some seeds at every operation.
+pub fn cut_at_every_operation(wrap: Wrap<'_>) {
+    let mut judged = 0;
+    for seed in 1..4 {
+        judged += run(wrap, seed, 40).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+    assert!(judged > 1000, "only {judged} cuts");
+}
+
 /// Runs `steps` transactions and cuts at every operation; tells how many cuts were judged, or the
 /// first that leaves something wrong.
 pub fn run(wrap: Wrap<'_>, seed: u64, steps: usize) -> std::result::Result<usize, String> {
