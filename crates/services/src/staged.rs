@@ -25,10 +25,10 @@ use crate::staged::watch::Watch;
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, RwLock, rank};
-use onode_object::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use onode_object::powers::{Decision, Erase, MapObjects};
 use onode_object::{
-    AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, Mutation,
-    ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+    AttributeKey, DeviceInfo, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, ObjectStat, Result,
+    Space, Transaction, forward_device,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -54,6 +54,8 @@ pub struct Staged<D: ?Sized> {
     applied: AtomicU64,
     /// A transaction could not be put in place.
     is_half: AtomicBool,
+    /// What transactions left on the wrapped device cannot be read.
+    is_unreadable: AtomicBool,
     /// Some objects of the wrapped device are not to be seen.
     has_hidden: AtomicBool,
     /// Held by who changes the wrapped device, alone by who begins or commits a view.
@@ -72,6 +74,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             held: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             is_half: AtomicBool::new(false),
+            is_unreadable: AtomicBool::new(false),
             has_hidden: AtomicBool::new(false),
             changing: RwLock::new(()),
             listed: Mutex::new(Listed::default()),
@@ -89,6 +92,13 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
     #[must_use]
     pub fn open_views(&self) -> usize {
         self.views.load(Ordering::Acquire)
+    }
+
+    /// What transactions left on the wrapped device cannot be read, as far as there is anything:
+    /// its damage hides that. No view can be begun.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable.load(Ordering::Relaxed)
     }
 
     /// Looks at the wrapped device when no transaction is half in place: again, if one came
@@ -166,10 +176,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         info
     }
 
-    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        self.inner.reserve_ids(count)
-    }
-
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         let _turn = Turn::take(self.inner.as_ref());
         let _changing = self.changing.read();
@@ -181,10 +187,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         self.inner.commit(transaction, durability)?;
         self.watch.lock().note(marks.iter());
         Ok(())
-    }
-
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.inner.sync(scope)
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -233,28 +235,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         Space { objects: space.objects.saturating_sub(self.listed.lock().count()), ..space }
     }
 
-    fn space_for(&self, demand: &Demand) -> u64 {
-        self.inner.space_for(demand)
-    }
-
     fn promisable(&self) -> u64 {
         self.inner.promisable().saturating_sub(self.held.load(Ordering::Relaxed))
-    }
-
-    fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.inner.maintain(budget)
-    }
-
-    fn close(&self) -> Result<()> {
-        self.inner.close()
-    }
-
-    fn health(&self) -> Health {
-        self.inner.health()
-    }
-
-    fn compression(&self) -> Option<Compression> {
-        self.inner.compression()
     }
 
     fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
@@ -267,27 +249,13 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         self.inner.map_objects().filter(|_| !has_views)
     }
 
-    fn share(&self) -> Option<&dyn Share> {
-        self.inner.share()
-    }
-
-    fn place(&self) -> Option<&dyn Place> {
-        self.inner.place()
-    }
-
-    fn attachment(&self) -> Option<&dyn Attach> {
-        self.inner.attachment()
-    }
-
-    fn scrub(&self) -> Option<&dyn Scrub> {
-        self.inner.scrub()
-    }
-
-    fn inspect(&self) -> Option<&dyn Inspect> {
-        self.inner.inspect()
-    }
-
     fn erase(&self) -> Option<&dyn Erase> {
         self.inner.erase().map(|_| self as &dyn Erase)
+    }
+
+    forward_device! {
+        self => self.inner;
+        reserve_ids, sync, space_for, maintain, close, health, compression, share, place,
+        attachment, scrub, inspect
     }
 }

@@ -8,7 +8,7 @@ use onode_base::Prng;
 use onode_object::conformance::{Tree, dump};
 use onode_object::{
     AttributeKey, AttributeKind, DeviceInfo, Durability, Error, ErrorKind, Hints, Maintenance, ObjectDevice, ObjectId,
-    ObjectStat, RamDevice, Result, Space, SyncScope, Transaction,
+    ObjectStat, RamDevice, Result, SyncScope, Transaction, forward_device,
 };
 use onode_services::{Staged, View};
 use std::sync::Arc;
@@ -63,11 +63,17 @@ fn states() -> (Tree, Tree) {
     (dump(&*before).unwrap(), dump(&*after).unwrap())
 }
 
-#[test]
-fn a_device_that_stops_at_any_call_has_all_or_nothing() {
-    let (before, after) = states();
-    let (mut committed, mut not) = (0, 0);
-    for from in 0.. {
+/// A device that stopped while a transaction was committed on it.
+struct Stopped {
+    ram: Arc<RamDevice>,
+    done: Result<()>,
+    /// It did not come to that.
+    is_over: bool,
+}
+
+impl Stopped {
+    /// From its `from`th call on.
+    fn at(from: u64) -> Self {
         let ram = filled();
         let faulty = Faulty::new(&ram, Fault::Dead, from);
         let done = open(&faulty).and_then(|staged| {
@@ -75,7 +81,23 @@ fn a_device_that_stops_at_any_call_has_all_or_nothing() {
             change(&view)?;
             view.make_true(Durability::Durable).map(drop)
         });
-        let is_over = !faulty.has_begun();
+        Self { ram, done, is_over: !faulty.has_begun() }
+    }
+
+    /// Bytes of the record, if a committed transaction is not in place.
+    fn record(&self) -> Option<u64> {
+        let size = self.ram.stat(ObjectId::STAGED).map_or(0, |stat| stat.size);
+        let is_half = || Staged::open(Arc::new(Fixed(Arc::clone(&self.ram))), Arc::new(())).unwrap().1.is_some();
+        (size > 0 && is_half()).then_some(size)
+    }
+}
+
+#[test]
+fn a_device_that_stops_at_any_call_has_all_or_nothing() {
+    let (before, after) = states();
+    let (mut committed, mut not) = (0, 0);
+    for from in 0.. {
+        let Stopped { ram, done, is_over } = Stopped::at(from);
         // What was only buffered is lost, or is there: both may be.
         if from % 2 == 0 {
             ram.crash();
@@ -175,34 +197,6 @@ impl ObjectDevice for Fixed {
         Ok(())
     }
 
-    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.0.read(object, offset, buffer)
-    }
-
-    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        self.0.attribute(object, key)
-    }
-
-    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        self.0.attributes(object, from, limit)
-    }
-
-    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        self.0.stat(object)
-    }
-
-    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.0.list(from, limit)
-    }
-
-    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.0.extents(object, offset, limit)
-    }
-
-    fn space(&self) -> Space {
-        self.0.space()
-    }
-
     fn maintain(&self, _: u32) -> Result<Maintenance> {
         Ok(Maintenance::default())
     }
@@ -210,6 +204,8 @@ impl ObjectDevice for Fixed {
     fn close(&self) -> Result<()> {
         Ok(())
     }
+
+    forward_device!(self => self.0; read, attribute, attributes, stat, list, extents, space);
 }
 
 #[test]
@@ -217,13 +213,7 @@ fn for_reading_a_half_done_transaction_is_shown_as_if_it_were_in_place() {
     let (before, after) = states();
     let (mut half, mut leftovers) = (0, 0);
     for from in 0.. {
-        let ram = filled();
-        let faulty = Faulty::new(&ram, Fault::Dead, from);
-        let done = open(&faulty).and_then(|staged| {
-            let view = staged.begin()?;
-            change(&view)?;
-            view.make_true(Durability::Durable).map(drop)
-        });
+        let Stopped { ram, done, .. } = Stopped::at(from);
         let (staged, shown) =
             Staged::open_limited(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(()), MOST_BYTES).unwrap();
         let device: &dyn ObjectDevice = shown.as_ref().map_or(staged.as_ref(), |shown| shown);
@@ -241,33 +231,82 @@ fn for_reading_a_half_done_transaction_is_shown_as_if_it_were_in_place() {
     assert!(half > 5 && leftovers > 5, "{half} {leftovers}");
 }
 
+/// A device whose damage took all that it knew of the object with the list, and nothing else.
+struct Holed<D>(Arc<D>);
+
+impl<D> Holed<D> {
+    fn unless_holed<T>(&self, object: ObjectId, read: impl FnOnce(&D) -> Result<T>) -> Result<T> {
+        if object == ObjectId::STAGED { Err(Error::new(ErrorKind::Corrupt, "a damaged page")) } else { read(&self.0) }
+    }
+}
+
+impl<D: ObjectDevice> ObjectDevice for Holed<D> {
+    fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        let is_holed = transaction.mutations.iter().any(|mutation| mutation.object() == ObjectId::STAGED);
+        let object = if is_holed { ObjectId::STAGED } else { ObjectId(0) };
+        self.unless_holed(object, |device| device.commit(transaction, durability))
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        self.unless_holed(object, |device| device.attribute(object, key))
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        self.unless_holed(object, |device| device.attributes(object, from, limit))
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
+        self.unless_holed(object, |device| device.stat(object))
+    }
+
+    forward_device!(self => self.0; info, read, list, extents, space, reserve_ids, sync, maintain, close);
+}
+
+/// Found by the explorer of damage: one damaged page of an index and no consent opened the volume.
+#[test]
+fn damage_that_hides_what_transactions_left_leaves_everything_else_to_be_read() {
+    let ram = filled();
+    let before = dump(&*ram).unwrap();
+    let is_same = |staged: &Staged<_>| dump(staged).unwrap().difference(&before).is_none();
+    let holed = Arc::new(Holed(Arc::clone(&ram)));
+    let error = open(&holed).map(drop).unwrap_err();
+    assert_eq!((error.kind, error.object), (ErrorKind::Corrupt, Some(ObjectId::STAGED)));
+    // Who may not change anything reads it, and who consents to loss changes it, too.
+    let fixed = open(&Arc::new(Holed(Arc::new(Fixed(Arc::clone(&ram)))))).unwrap();
+    assert!(fixed.is_unreadable() && dump(&*fixed).unwrap().difference(&before).is_none());
+    let staged = Staged::open_giving_up(Arc::clone(&holed), Arc::new(())).unwrap();
+    assert!(staged.is_unreadable() && is_same(&staged));
+    assert_eq!(staged.begin().map(drop).unwrap_err().kind, ErrorKind::Corrupt);
+    let mut transaction = Transaction::new();
+    transaction.write(ObjectId(1), 0, b"afterwards".to_vec());
+    staged.commit(transaction, Durability::Durable).unwrap();
+    assert!(!is_same(&staged));
+    // After a repair all is well.
+    let repaired = open(&ram).unwrap();
+    assert!(!repaired.is_unreadable() && repaired.begin().is_ok());
+}
+
 #[test]
 fn a_damaged_record_is_given_up_with_consent() {
     let (before, after) = states();
     let mut given_up = 0;
     for from in 0.. {
-        let ram = filled();
-        let faulty = Faulty::new(&ram, Fault::Dead, from);
-        let done = open(&faulty).and_then(|staged| {
-            let view = staged.begin()?;
-            change(&view)?;
-            view.make_true(Durability::Durable).map(drop)
-        });
-        let size = ram.stat(ObjectId::STAGED).map_or(0, |stat| stat.size);
-        if size > 0 && Staged::open(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap().1.is_some() {
+        let stopped = Stopped::at(from);
+        if let Some(size) = stopped.record() {
+            let ram = &stopped.ram;
             let mut transaction = Transaction::new();
             transaction.write(ObjectId::STAGED, size / 2, vec![0xa5; 3]);
             ram.commit(transaction, Durability::Durable).unwrap();
-            assert_eq!(open(&ram).map(drop).unwrap_err().kind, ErrorKind::Corrupt, "call {from}");
+            assert_eq!(open(ram).map(drop).unwrap_err().kind, ErrorKind::Corrupt, "call {from}");
             // Who may not write sees what is in place, and changes nothing.
-            let found = dump(&*ram).unwrap();
-            let fixed = Staged::open_giving_up(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap();
+            let found = dump(&**ram).unwrap();
+            let fixed = Staged::open_giving_up(Arc::new(Fixed(Arc::clone(ram))), Arc::new(())).unwrap();
             assert!(fixed.stat(ObjectId::STAGED).is_err());
-            assert_eq!(dump(&*ram).unwrap().difference(&found), None, "call {from}");
-            drop(Staged::open_giving_up(Arc::clone(&ram), Arc::new(())).unwrap());
+            assert_eq!(dump(&**ram).unwrap().difference(&found), None, "call {from}");
+            drop(Staged::open_giving_up(Arc::clone(ram), Arc::new(())).unwrap());
             assert!(ram.stat(ObjectId::STAGED).is_err(), "call {from}: nothing of it is left");
             // The volume is used as any other.
-            let again = open(&ram).unwrap();
+            let again = open(ram).unwrap();
             let view = again.begin().unwrap();
             let object = view.reserve_ids(1).unwrap();
             let mut transaction = Transaction::new();
@@ -278,7 +317,7 @@ fn a_damaged_record_is_given_up_with_consent() {
             given_up += u32::from(dump(&*again).unwrap().difference(&before).is_some());
             assert!(dump(&*again).unwrap().difference(&after).is_some(), "call {from}");
         }
-        if done.is_ok() {
+        if stopped.done.is_ok() {
             break;
         }
     }
@@ -291,15 +330,9 @@ fn a_damaged_record_is_told_and_nothing_is_lost() {
     let mut prng = Prng::new(5);
     let mut told = 0;
     for from in 0.. {
-        let ram = filled();
-        let faulty = Faulty::new(&ram, Fault::Dead, from);
-        let done = open(&faulty).and_then(|staged| {
-            let view = staged.begin()?;
-            change(&view)?;
-            view.make_true(Durability::Durable).map(drop)
-        });
-        let size = ram.stat(ObjectId::STAGED).map_or(0, |stat| stat.size);
-        if size > 0 && Staged::open(Arc::new(Fixed(Arc::clone(&ram))), Arc::new(())).unwrap().1.is_some() {
+        let stopped = Stopped::at(from);
+        if let Some(size) = stopped.record() {
+            let ram = &stopped.ram;
             let at = prng.below(size);
             let mut byte = [0];
             ram.read(ObjectId::STAGED, at, &mut byte).unwrap();
@@ -309,16 +342,16 @@ fn a_damaged_record_is_told_and_nothing_is_lost() {
                 ram.commit(transaction, Durability::Durable).unwrap();
             };
             flip(byte[0] ^ 1 << prng.below(8));
-            let before = dump(&*ram).unwrap();
-            let error = open(&ram).map(drop).unwrap_err();
+            let before = dump(&**ram).unwrap();
+            let error = open(ram).map(drop).unwrap_err();
             assert_eq!((error.kind, error.object), (ErrorKind::Corrupt, Some(ObjectId::STAGED)), "call {from}");
-            assert_eq!(dump(&*ram).unwrap().difference(&before), None, "call {from}: something was changed");
+            assert_eq!(dump(&**ram).unwrap().difference(&before), None, "call {from}: something was changed");
             // From a copy of the record everything comes back.
             flip(byte[0]);
-            assert_eq!(dump(&*open(&ram).unwrap()).unwrap().difference(&after), None, "call {from}");
+            assert_eq!(dump(&*open(ram).unwrap()).unwrap().difference(&after), None, "call {from}");
             told += 1;
         }
-        if done.is_ok() {
+        if stopped.done.is_ok() {
             break;
         }
     }

@@ -111,6 +111,12 @@ pub(crate) fn put_in_place<D: ObjectDevice + ?Sized>(
     batch.flush()
 }
 
+/// The device cannot say whether there is a committed transaction that is not in place.
+pub(crate) fn unreadable() -> Error {
+    let why = "whether a committed transaction is not in place yet cannot be read";
+    Error::of(ErrorKind::Corrupt, LIST, why)
+}
+
 /// A record that is none.
 pub(crate) fn damaged() -> Error {
     Error::of(ErrorKind::Corrupt, LIST, "the record of a committed transaction is damaged")

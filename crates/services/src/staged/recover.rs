@@ -2,10 +2,10 @@
 //! anybody sees the device, and what transactions left that were not committed is removed.
 
 use crate::staged::Staged;
-use crate::staged::apply::{damaged, put_in_place};
+use crate::staged::apply::{damaged, put_in_place, unreadable};
 use crate::staged::check::Rules;
 use crate::staged::content::Hidden;
-use crate::staged::hide::LIST;
+use crate::staged::hide::{LIST, Listed};
 use crate::staged::record::{Copied, IntentState, Step};
 use crate::staged::shadow::{Shadow, Shadows, Standing};
 use crate::staged::view::View;
@@ -13,6 +13,7 @@ use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What one read of a record takes.
 const READ_BYTES: usize = 1 << 20;
@@ -31,10 +32,12 @@ fn taken_off(record: &[u8]) -> Result<Vec<ObjectId>> {
 
 impl<D: ObjectDevice + ?Sized> Staged<D> {
     /// The device, with everything in place that was committed. If nothing may change on it and
-    /// something is not in place, the view shows it as if it were.
+    /// something is not in place, the view shows it as if it were; if damage hides whether anything
+    /// is, what is in place can be read ([`is_unreadable`](Self::is_unreadable)).
     ///
     /// # Errors
-    /// `Corrupt` if the record of a committed transaction is damaged, and nothing was changed;
+    /// `Corrupt` if the record of a committed transaction is damaged, or if damage hides whether
+    /// there is one and changes are possible, and nothing was changed;
     /// `NotSupported` if only a newer version knows it; those of the device.
     pub fn open(inner: Arc<D>, rules: Arc<dyn Rules>) -> Result<(Arc<Self>, Option<View<D>>)> {
         let transaction_bytes = inner.info().transaction_bytes;
@@ -54,8 +57,9 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         let _turn = Turn::take(staged.inner.as_ref());
         let progress = match staged.inner.attribute(LIST, AttributeKey::STAGED_STATE) {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok((Arc::clone(&staged), None)),
-            Err(error) if error.kind == ErrorKind::Corrupt => return Err(damaged()),
-            Err(error) => return Err(error),
+            Err(error) if error.kind != ErrorKind::Corrupt => return Err(error),
+            Err(_) if staged.inner.info().read_only.is_none() => return Err(unreadable()),
+            Err(_) => return Ok((staged.without_list(), None)),
             Ok(None) => IntentState::NOTHING,
             Ok(Some(value)) => IntentState::decode(&value).ok_or_else(|| {
                 Error::of(ErrorKind::NotSupported, LIST, "a newer version has committed a transaction here")
@@ -66,7 +70,9 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
     }
 
     /// The device without what is left of a committed transaction that cannot be put in place,
-    /// because its record or content that waits is damaged. What of it is in place stays.
+    /// because its record or content that waits is damaged. What of it is in place stays. If damage
+    /// of the device keeps even its state from being changed, a repair is left to do that
+    /// ([`is_unreadable`](Self::is_unreadable)).
     ///
     /// # Errors
     /// Those of the device.
@@ -74,17 +80,34 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         let transaction_bytes = inner.info().transaction_bytes;
         let staged = Arc::new(Self::new(inner, rules, transaction_bytes));
         let _turn = Turn::take(staged.inner.as_ref());
-        if staged.inner.info().read_only.is_none() {
-            let mut transaction = Transaction::new();
-            transaction.set_attribute(LIST, AttributeKey::STAGED_STATE, IntentState::NOTHING.encode());
-            transaction.truncate(LIST, 0);
-            staged.inner.commit(transaction, Durability::Durable)?;
+        let given_up = staged.give_up().and_then(|()| staged.settle(IntentState::NOTHING));
+        match given_up {
+            Ok(_) => Ok(Arc::clone(&staged)),
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(staged.without_list()),
+            Err(error) => Err(error),
         }
-        staged.settle(IntentState::NOTHING)?;
-        Ok(Arc::clone(&staged))
     }
 
-    /// Puts in place what is not, or returns a view that shows it so, and removes what is left over.
+    /// Makes the state of the device say that everything is in place.
+    fn give_up(&self) -> Result<()> {
+        if self.inner.info().read_only.is_some() {
+            return Ok(());
+        }
+        let mut transaction = Transaction::new();
+        transaction.set_attribute(LIST, AttributeKey::STAGED_STATE, IntentState::NOTHING.encode());
+        transaction.truncate(LIST, 0);
+        self.inner.commit(transaction, Durability::Durable)
+    }
+
+    /// The device as it is, without what transactions left there.
+    fn without_list(self: &Arc<Self>) -> Arc<Self> {
+        *self.listed.lock() = Listed::default();
+        self.has_hidden.store(false, Ordering::Release);
+        self.is_unreadable.store(true, Ordering::Relaxed);
+        Arc::clone(self)
+    }
+
+    /// Puts in place what is not, or returns a view that shows it so, and removes what is left.
     fn settle(self: &Arc<Self>, progress: IntentState) -> Result<Option<View<D>>> {
         let staged = self;
         let can_change = staged.inner.info().read_only.is_none();

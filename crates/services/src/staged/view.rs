@@ -9,6 +9,7 @@ mod look;
 mod spill;
 
 use crate::staged::Staged;
+use crate::staged::apply::unreadable;
 use crate::staged::shadow::{Shadow, Shadows, Standing};
 use crate::staged::touched::Touched;
 use crate::turn::Turn;
@@ -58,7 +59,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
     ///
     /// # Errors
     /// `ReadOnly` if the device takes no changes; `Busy` if other hosts use it, of whose changes
-    /// the view would not hear.
+    /// the view would not hear; `Corrupt` if damage hides what transactions left there.
     pub fn begin(self: &Arc<Self>) -> Result<View<D>> {
         self.begin_beside(Arc::default())
     }
@@ -76,6 +77,9 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         if self.inner.share().is_some_and(|share| share.has_others()) {
             let why = "other processes use the memory, and a transaction would not hear of their changes";
             return Err(Error::new(ErrorKind::Busy, why));
+        }
+        if self.is_unreadable() {
+            return Err(unreadable());
         }
         let _changing = self.changing.write();
         self.check_whole()?;

@@ -55,6 +55,13 @@ impl StagedDevice {
     }
 }
 
+/// Said of a volume whose damage hides what transactions left there.
+const UNREADABLE: &str = "damage hides whether a committed transaction is only half in place; none can begin before \
+    `onode repair`";
+/// What can be done about one that is refused.
+const REFUSED: &str = "restore the image from a copy, or try to read it with `-o ro`; --accept-loss gives up \
+    what of that transaction is not in place";
+
 /// The device of a volume, with everything in place that was committed; with consent to loss also
 /// one on which that cannot be, and then people are told.
 pub(crate) fn staged(
@@ -69,7 +76,9 @@ pub(crate) fn staged(
             return Err(error);
         }
         let staged = Staged::open_giving_up(Arc::clone(&device), rules)?;
-        notes.push(format!("what was left of a committed transaction was given up: {error}"));
+        if !staged.is_unreadable() {
+            notes.push(format!("what was left of a committed transaction was given up: {error}"));
+        }
         Ok((staged, None))
     });
     let (staged, shown) = opened.map_err(|error| {
@@ -77,10 +86,12 @@ pub(crate) fn staged(
         let _ = device.close();
         let told = volume_error(format!("cannot open {spec}"), &error);
         match error.kind {
-            ErrorKind::Corrupt => Error { class: Class::Loss, ..told }
-                .hint("restore the image from a copy; --accept-loss gives up what of that transaction is not in place"),
+            ErrorKind::Corrupt => Error { class: Class::Loss, ..told }.hint(REFUSED),
             _ => told,
         }
     })?;
+    if staged.is_unreadable() {
+        notes.push(UNREADABLE.into());
+    }
     Ok(StagedDevice { staged, shown })
 }
