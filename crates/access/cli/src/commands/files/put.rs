@@ -7,6 +7,10 @@ use onode_console::Output;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// No room for both contents; other processes on the same memory; damage that hides what
+/// transactions left. Then a file is replaced as any program does it.
+const NOT_BY_A_TRANSACTION: [Class; 3] = [Class::VolumeFull, Class::InUse, Class::Damaged];
+
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  onode put disk.img notes.txt\n  onode put -r disk.img ./photos /backup/photos\n  pg_dump mail | onode put disk.img - /mail.sql"
@@ -53,11 +57,12 @@ fn put(arguments: &Arguments, from: End<'_>, remote: &Path, output: &Output) -> 
             return put_into(volume);
         }
         // A file that is there has the old content or the new one, whatever its size.
-        let transaction = volume.begin(TransactionOptions::default())?;
-        let put = put_into(transaction.volume()).and_then(|copied| transaction.commit().map(|_| copied));
+        let put = volume.begin(TransactionOptions::default()).and_then(|transaction| {
+            let copied = put_into(transaction.volume())?;
+            transaction.commit().map(|_| copied)
+        });
         match put {
-            // There may be no room for both.
-            Err(error) if error.class == Class::VolumeFull => put_into(volume),
+            Err(error) if NOT_BY_A_TRANSACTION.contains(&error.class) => put_into(volume),
             put => put,
         }
     })?;
