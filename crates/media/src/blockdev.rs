@@ -134,6 +134,17 @@ pub trait BlockDev: Send {
     }
 }
 
+/// A read of a disk, and what became of it.
+#[derive(Debug)]
+pub struct DiskRead<'a> {
+    /// The byte of the disk at which it begins.
+    pub offset: u64,
+    /// Where the bytes go.
+    pub out: &'a mut [u8],
+    /// Whether it was done. The others of a batch are done all the same.
+    pub result: Result<()>,
+}
+
 /// What of a disk many threads may use while its owner writes; [`BlockDev::shared`] gives it out.
 /// It must not outlive the owner's part by more than the calls under way.
 pub trait SharedDisk: Send + Sync {
@@ -143,6 +154,14 @@ pub trait SharedDisk: Send + Sync {
     /// # Errors
     /// As [`BlockDev::read_at`].
     fn read_at(&self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()>;
+
+    /// Several reads that do not wait for one another, each as [`read_at`](Self::read_at) does, and
+    /// leaves in each how it ended.
+    fn read_batch(&self, reads: &mut [DiskRead<'_>], tag: IoTag) {
+        for read in reads {
+            read.result = self.read_at(read.offset, read.out, tag);
+        }
+    }
 
     /// Waits until all that was written before survives a power cut.
     ///

@@ -31,13 +31,13 @@ pub mod wear;
 pub mod wrap;
 
 pub use between::{Between, Gap, Seam};
-pub use blockdev::{BlockCounters, BlockDev, RequestCounts, SharedDisk};
+pub use blockdev::{BlockCounters, BlockDev, DiskRead, RequestCounts, SharedDisk};
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
-pub use nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
+pub use nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, SharedNand, Watermark};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};
 pub use tag::IoTag;

@@ -8,8 +8,10 @@ use alloc::sync::Arc;
 
 mod boxed;
 mod check;
+mod runs;
 mod shared;
 
+pub use runs::{PageRun, read_in_turn};
 pub use shared::{Flushes, SharedNand};
 
 /// One erase block, counted from the start of the medium.
@@ -184,6 +186,12 @@ pub trait Nand: Send {
             self.read(PageAddress(first.0 + i), data, all_spare.next().unwrap_or_default(), tag)?;
         }
         Ok(())
+    }
+
+    /// Reads several runs that do not wait for one another, each as [`read_run`](Nand::read_run)
+    /// does, and leaves in each how it ended.
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        read_in_turn(runs, |first, data, spare| self.read_run(first, data, spare, tag));
     }
 
     /// Programs consecutive pages of one block; `data` and `spare` hold them one after another, and

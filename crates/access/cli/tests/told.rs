@@ -99,7 +99,9 @@ fn a_killed_server_is_told() {
     }
     let place = Place::new("told-killed");
     let (image, mnt) = (place.image("disk.img"), place.directory("mnt"));
-    let up = Running::up(&mnt, &image);
+    let mut up = Running::up(&mnt, &image);
+    // Its record is begun a moment after the mount is there.
+    up.wait_for("is mounted at");
     up.signal("KILL");
     up.end();
     let health = onode!("health", &mnt).output().expect("it runs");

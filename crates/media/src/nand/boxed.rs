@@ -1,6 +1,6 @@
 //! A boxed NAND is a NAND, so that a device can be built over a medium chosen at run time.
 
-use super::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
+use super::{BlockAddress, Geometry, Nand, PageAddress, PageRun, SharedNand, Watermark};
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::tag::IoTag;
@@ -46,6 +46,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         (**self).read_run(first, data, spare, tag)
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        (**self).read_runs(runs, tag);
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {

@@ -5,7 +5,7 @@
 //! it returns, reads as it would read through the owner, and is counted as if the owner had read
 //! it. It does not know which pages those are: whoever reads keeps their blocks from being erased.
 
-use super::PageAddress;
+use super::{PageAddress, PageRun, read_in_turn};
 use crate::between::Gap;
 use crate::error::{Error, Result};
 use crate::tag::IoTag;
@@ -19,6 +19,11 @@ pub trait SharedNand: Send + Sync {
     /// # Errors
     /// As [`Nand::read_run`](super::Nand::read_run).
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()>;
+
+    /// Reads several runs, as [`Nand::read_runs`](super::Nand::read_runs).
+    fn read_runs(&self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        read_in_turn(runs, |first, data, spare| self.read_run(first, data, spare, tag));
+    }
 
     /// Waits until all that was programmed and erased before the owner's last
     /// [`begin_flush`](super::Nand::begin_flush) survives a failure of the host.

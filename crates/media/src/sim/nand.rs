@@ -10,7 +10,7 @@ use super::timing::ChipClock;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::fault::{FaultPlan, OperationKind};
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, read_in_turn};
 use crate::tag::IoTag;
 use crate::wear::Wear;
 use alloc::format;
@@ -221,6 +221,12 @@ impl Nand for SimNand {
             }
         }
         Ok(())
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.clock.read_together();
+        read_in_turn(runs, |first, data, spare| self.read_run(first, data, spare, tag));
+        self.clock.wait_for_reads();
     }
 
     fn program(&mut self, page: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {

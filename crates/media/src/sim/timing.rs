@@ -2,7 +2,8 @@
 //!
 //! Each chip does one operation at a time, and different chips work at the same time. A read holds
 //! its caller until the data is there; a program or erase is posted, and holds the caller only
-//! while the chip still does something else. The channel between host and chips is not modelled.
+//! while the chip still does something else. Reads that are asked for together hold their caller
+//! until the last of them is there. The channel between host and chips is not modelled.
 
 /// Chips that a geometry may have.
 const CHIPS_MAX: usize = 64;
@@ -32,18 +33,38 @@ pub struct ChipClock {
     now: u64,
     end: u64,
     busy_until: [u64; CHIPS_MAX],
+    /// When the last of the reads is there that were asked for together, while there are such.
+    together: Option<u64>,
 }
 
 impl ChipClock {
     /// All chips idle at time 0.
     #[must_use]
     pub const fn new(table: LatencyTable) -> Self {
-        Self { table, now: 0, end: 0, busy_until: [0; CHIPS_MAX] }
+        Self { table, now: 0, end: 0, busy_until: [0; CHIPS_MAX], together: None }
     }
 
     /// A read on `chip`: the caller waits for it.
     pub fn read(&mut self, chip: u32) {
-        self.now = self.run(chip, self.table.read_nanoseconds);
+        let Some(last) = self.together else {
+            self.now = self.run(chip, self.table.read_nanoseconds);
+            return;
+        };
+        // Each chip has its reads in a queue, and the caller goes on.
+        let now = self.now;
+        let done = self.run(chip, self.table.read_nanoseconds);
+        self.now = now;
+        self.together = Some(last.max(done));
+    }
+
+    /// The reads from now on are asked for together, until [`wait_for_reads`](Self::wait_for_reads).
+    pub const fn read_together(&mut self) {
+        self.together = Some(self.now);
+    }
+
+    /// The caller waits for the reads that were asked for together.
+    pub fn wait_for_reads(&mut self) {
+        self.now = self.now.max(self.together.take().unwrap_or(0));
     }
 
     /// A program on `chip`, posted.
@@ -95,6 +116,17 @@ mod tests {
         assert_eq!((two.now(), two.end()), (0, 200_000));
         two.program(0);
         assert_eq!((two.now(), two.end()), (200_000, 400_000));
+    }
+
+    #[test]
+    fn reads_that_are_asked_for_together_use_all_chips() {
+        let mut clock = ChipClock::new(LatencyTable::default());
+        clock.read_together();
+        (0..16).chain(0..4).for_each(|chip| clock.read(chip));
+        clock.wait_for_reads();
+        assert_eq!((clock.now(), clock.end()), (30_000, 30_000));
+        clock.read(0);
+        assert_eq!(clock.now(), 45_000);
     }
 
     #[test]

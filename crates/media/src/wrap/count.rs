@@ -5,7 +5,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, Watermark};
 use crate::tag::IoTag;
 
 /// A medium whose operations are counted.
@@ -76,6 +76,14 @@ impl<N: Nand> Nand for Counting<N> {
         let pages = self.geometry().check_run(first, data.len(), spare.len())?;
         self.counters.of_mut(tag).reads += u64::from(pages);
         self.inner.read_run(first, data, spare, tag)
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        let shape = self.geometry();
+        // What makes no sense is refused and was no operation.
+        let pages = |run: &PageRun<'_>| shape.check_run(run.first, run.data.len(), run.spare.len()).unwrap_or(0);
+        self.counters.of_mut(tag).reads += runs.iter().map(|run| u64::from(pages(run))).sum::<u64>();
+        self.inner.read_runs(runs, tag);
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, Watermark};
 use crate::sim::timing::{ChipClock, LatencyTable};
 use crate::tag::IoTag;
 use crate::wrap::Counting;
@@ -104,6 +104,18 @@ impl<N: Nand> Nand for Latency<N> {
         self.spend(first, pages, ChipClock::read);
         let result = self.inner.read_run(first, data, spare, tag);
         self.finish(result)
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.clock.read_together();
+        let shape = self.geometry();
+        for run in runs.iter() {
+            let pages = shape.check_run(run.first, run.data.len(), run.spare.len()).unwrap_or(0);
+            self.spend(run.first, pages, ChipClock::read);
+        }
+        self.clock.wait_for_reads();
+        self.inner.read_runs(runs, tag);
+        self.finish(());
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {

@@ -2,8 +2,8 @@
 //! way.
 //!
 //! A read is a list of [`Want`]s, one for each page. Pages that follow each other on the medium are
-//! one request, whatever extents of an object they belong to; pages that are used in part are kept
-//! for the next read.
+//! one request, whatever extents of an object they belong to, and requests are made together
+//! (`batch`); pages that are used in part are kept for the next read.
 //!
 //! It keeps true: what counts as read was verified against the checksum, the place and the sequence
 //! number of its page. It does not know where content lies (`log` does) nor what may be erased
@@ -12,19 +12,20 @@
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::PageTrailer;
 use crate::medium::layout::{Layout, SegmentPage};
-use crate::medium::page::{self, Examined, PageFault, PageInfo};
+use crate::medium::page::{self, PageFault, PageInfo};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
-use alloc::vec;
 use core::ops::Range;
 use onode_base::evict::Lru;
 use onode_base::sync::{Mutex, rank};
-use onode_media::{IoTag, MediaErrorKind, PageAddress, SharedNand};
+use onode_media::{IoTag, PageAddress, PageRun, SharedNand};
 use onode_object::Error;
 
+mod batch;
 mod rebuild;
 
+pub use batch::RunReader;
 pub use rebuild::RowState;
 
 /// A verified page: its payload and what it says about itself.
@@ -183,143 +184,6 @@ impl Pages {
         let info = page::verify(self.seed, address, sequence, trailer, payload)?;
         Ok(VerifiedPage::of(info, payload, trailer))
     }
-
-    /// Fills `out` with what `wants` ask for; the error names the wants of the first run with a bad
-    /// page.
-    pub fn read(
-        &self,
-        wants: &[Want],
-        out: &mut [u8],
-        medium: &mut ReadRun<'_>,
-    ) -> core::result::Result<(), (Range<usize>, Cause)> {
-        let mut next = 0;
-        while let Some(want) = wants.get(next) {
-            let address = self.layout.address(want.at);
-            if want.kept
-                && let Some(page) = self.kept(address, want.sequence)
-            {
-                out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
-                next += 1;
-                continue;
-            }
-            let end = next + self.run(address, &wants[next..]);
-            let run = &wants[next..end];
-            let read = if self.goes_straight(want) {
-                self.read_straight(address, run, out, medium)
-            } else {
-                self.read_and_copy(address, run, out, medium)
-            };
-            let read = match read {
-                Err(Cause::Damaged(..)) if self.layout.has_parity() => self.read_or_rebuild(run, out, medium),
-                read => read,
-            };
-            read.map_err(|cause| (next..end, cause))?;
-            next = end;
-        }
-        Ok(())
-    }
-
-    /// Each page by itself, from the parity of its row if it is damaged.
-    fn read_or_rebuild(
-        &self,
-        run: &[Want],
-        out: &mut [u8],
-        medium: &mut ReadRun<'_>,
-    ) -> core::result::Result<(), Cause> {
-        for want in run {
-            let found = self.examine_or_rebuild(want.at, Some(want.sequence), medium).map_err(Cause::Medium)?;
-            match found {
-                Examined::Sound(page) => {
-                    out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
-                    self.keep(self.layout.address(want.at), page);
-                }
-                Examined::Unsound(fault) => return Err(Cause::Damaged(want.at, fault)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the medium can put a page where it is wanted, because its trailer lies elsewhere.
-    const fn goes_straight(&self, want: &Want) -> bool {
-        Layout::trailer_in_spare(&self.layout.geometry) && !want.kept
-    }
-
-    /// How many of `wants`, the first of which is at `first`, are one request.
-    fn run(&self, first: PageAddress, wants: &[Want]) -> usize {
-        let shape = &self.layout.geometry;
-        let straight = wants.first().is_some_and(|want| self.goes_straight(want));
-        if !straight && Layout::trailer_in_spare(shape) {
-            return 1;
-        }
-        let follows = |(index, pair): &(usize, &[Want])| {
-            let [before, want] = pair else { return false };
-            let address = self.layout.address(want.at);
-            address.0 == first.0 + *index as u64 + 1
-                && shape.block_of(address) == shape.block_of(first)
-                && self.goes_straight(want) == straight
-                && (!straight || want.to.start == before.to.end)
-                && !(want.kept && self.kept(address, want.sequence).is_some())
-        };
-        1 + wants.windows(2).enumerate().take_while(follows).count()
-    }
-
-    /// Whole pages from `first` on, without their trailers.
-    fn read_straight(
-        &self,
-        first: PageAddress,
-        run: &[Want],
-        out: &mut [u8],
-        medium: &mut ReadRun<'_>,
-    ) -> core::result::Result<(), Cause> {
-        let spare_bytes = self.layout.geometry.spare_bytes as usize;
-        let [Want { to, .. }, ..] = run else { return Ok(()) };
-        let pages = &mut out[to.start..][..run.iter().map(|want| want.to.len()).sum()];
-        let mut spares = vec![0; run.len() * spare_bytes];
-        medium(first, pages, &mut spares).map_err(|error| cause_of(run, error))?;
-        let pages = pages.chunks(self.layout.payload_bytes as usize).zip(spares.chunks(spare_bytes));
-        for ((want, address), (page, spare)) in run.iter().zip(first.0..).zip(pages) {
-            page::verify(self.seed, PageAddress(address), Some(want.sequence), spare, page)
-                .map_err(|fault| Cause::Damaged(want.at, fault))?;
-        }
-        Ok(())
-    }
-
-    /// Pages from `first` on, of which what is wanted is copied.
-    fn read_and_copy(
-        &self,
-        first: PageAddress,
-        run: &[Want],
-        out: &mut [u8],
-        medium: &mut ReadRun<'_>,
-    ) -> core::result::Result<(), Cause> {
-        let shape = &self.layout.geometry;
-        let in_spare = Layout::trailer_in_spare(shape);
-        let mut pages = vec![0; run.len() * shape.page_bytes as usize];
-        let mut spare = vec![0; if in_spare { run.len() * shape.spare_bytes as usize } else { 0 }];
-        medium(first, &mut pages, &mut spare).map_err(|error| cause_of(run, error))?;
-        for ((want, address), page) in run.iter().zip(first.0..).zip(pages.chunks(shape.page_bytes as usize)) {
-            let (payload, rest) = page.split_at(self.layout.payload_bytes as usize);
-            let trailer = if in_spare { &spare[..] } else { rest };
-            let (address, sequence) = (PageAddress(address), Some(want.sequence));
-            let damaged = |fault| Cause::Damaged(want.at, fault);
-            if want.kept {
-                self.keep(address, self.verified(address, sequence, payload, trailer).map_err(damaged)?);
-            } else {
-                page::verify(self.seed, address, sequence, trailer, payload).map_err(damaged)?;
-            }
-            out[want.to.clone()].copy_from_slice(&payload[want.from..][..want.to.len()]);
-        }
-        Ok(())
-    }
-}
-
-/// What the medium cannot correct is damaged, which concerns its bytes alone; anything else
-/// concerns the medium.
-fn cause_of(run: &[Want], error: onode_media::Error) -> Cause {
-    match run.first() {
-        Some(want) if error.kind == MediaErrorKind::Uncorrectable => Cause::Damaged(want.at, PageFault::Checksum),
-        _ => Cause::Medium(error),
-    }
 }
 
 /// Somebody who reads beside the owner of the medium, without his lock.
@@ -341,9 +205,25 @@ impl Beside {
 
 impl PageReader for Beside {
     fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
-        let Self { pages, medium, tag } = self;
-        let read = pages.read(wants, out, &mut |first, data, spare| medium.read_run(first, data, spare, *tag));
-        read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) })
+        let mut medium = OfOthers { medium: &*self.medium, tag: self.tag };
+        let read = self.pages.read(wants, out, &mut medium);
+        read.map_err(|(wants, cause)| Failed { wants, error: self.pages.note(&cause) })
+    }
+}
+
+/// What of the medium many threads use.
+struct OfOthers<'a> {
+    medium: &'a dyn SharedNand,
+    tag: IoTag,
+}
+
+impl RunReader for OfOthers<'_> {
+    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> onode_media::Result<()> {
+        self.medium.read_run(first, data, spare, self.tag)
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>]) {
+        self.medium.read_runs(runs, self.tag);
     }
 }
 

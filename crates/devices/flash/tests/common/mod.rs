@@ -8,7 +8,7 @@ pub mod patched;
 
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{
-    BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, Result, SharedNand, SimNand, SimOptions,
+    BlockAddress, Counters, Geometry, IoTag, Nand, PageAddress, PageRun, Result, SharedNand, SimNand, SimOptions,
 };
 use onode_object::ObjectDevice;
 use onode_object::conformance::Harness;
@@ -72,6 +72,9 @@ impl<N: Nand + 'static> Nand for Shared<N> {
     fn counters(&self) -> Option<Counters> {
         None
     }
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.with(|nand| nand.read_runs(runs, tag));
+    }
     fn shared(&self) -> Option<Arc<dyn SharedNand>> {
         Some(Arc::new(self.clone()))
     }
@@ -81,6 +84,9 @@ impl<N: Nand + 'static> Nand for Shared<N> {
 impl<N: Nand + 'static> SharedNand for Shared<N> {
     fn read_run(&self, first: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.with(|nand| nand.read_run(first, data, spare, tag))
+    }
+    fn read_runs(&self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.with(|nand| nand.read_runs(runs, tag));
     }
     fn finish_flush(&self) -> Result<()> {
         self.with(|nand| nand.flush())

@@ -1,6 +1,7 @@
 //! The rules of a NAND on a device that knows nothing of them, and what survives reopening.
 
 use super::*;
+use crate::PageRun;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use std::path::PathBuf;
@@ -305,4 +306,43 @@ fn readers_of_a_file_see_what_the_owner_programs_and_are_counted_with_it() {
     drop(nand);
     let _ = std::fs::remove_file(&path);
     assert!(BlockNand::create_on(Forgetful::new(2 << 20), SHAPE, [1; 16]).unwrap().shared().is_none());
+}
+
+#[test]
+fn runs_that_are_asked_for_together_are_read_as_each_alone_is() {
+    let file = Temporary::new("together");
+    std::fs::File::create(&file.0).unwrap();
+    let mut nand = BlockNand::create(&file.0, SHAPE, [1; 16]).unwrap();
+    let shared = nand.shared().unwrap();
+    let pages = SHAPE.pages_per_block * 12;
+    for page in 0..pages {
+        if page % SHAPE.pages_per_block != SHAPE.pages_per_block - 1 {
+            nand.program(PageAddress(page.into()), &[page as u8 + 1; PAGE], &[], IoTag::Data).unwrap();
+        }
+    }
+    // More than are made at once, backwards; one that does not exist, and one that the file lost.
+    let firsts: Vec<u64> = (0..u64::from(pages)).rev().chain([SHAPE.pages()]).collect();
+    let last = u64::from(pages - 2);
+    nand.flush().unwrap();
+    let handle = std::fs::OpenOptions::new().write(true).open(&file.0).unwrap();
+    handle.set_len(DATA_OFFSET + last * PAGE as u64).unwrap();
+    let read = || {
+        let mut data = vec![0; firsts.len() * PAGE];
+        let mut runs: Vec<_> = firsts
+            .iter()
+            .zip(data.chunks_mut(PAGE))
+            .map(|(first, data)| PageRun::new(PageAddress(*first), data, &mut []))
+            .collect();
+        shared.read_runs(&mut runs, IoTag::Data);
+        for run in runs {
+            let page = run.first.0;
+            let mut alone = [0; PAGE];
+            let right = shared.read_run(run.first, &mut alone, &mut [], IoTag::Data);
+            assert_eq!(run.result.is_ok(), page != SHAPE.pages() && page != last, "page {page}: {:?}", run.result);
+            assert_eq!(run.result, right, "page {page}");
+            assert!(right.is_err() || *run.data == alone, "page {page}");
+        }
+    };
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(read))));
+    assert_eq!(nand.counters().unwrap().of(IoTag::Data).reads, 2 * 3 * u64::from(pages));
 }

@@ -53,7 +53,17 @@ impl InFlight {
     }
 
     /// Hands a request over and returns its number. If that fails, it was not begun.
-    pub(super) fn begin(&mut self, file: &File, mut request: Request) -> io::Result<u64> {
+    pub(super) fn begin(&mut self, file: &File, request: Request) -> io::Result<u64> {
+        let number = self.prepare(file, request)?;
+        // A kernel that takes it later than now takes it with the next call, at the latest when it
+        // is waited for.
+        let _ = self.ring.submit();
+        Ok(number)
+    }
+
+    /// Makes a request ready, which the kernel takes with the next that is begun or waited for, and
+    /// returns its number. If that fails, it was not begun.
+    pub(super) fn prepare(&mut self, file: &File, mut request: Request) -> io::Result<u64> {
         let descriptor = types::Fd(file.as_raw_fd());
         let entry: squeue::Entry = match &mut request {
             Request::Flush => opcode::Fsync::new(descriptor).flags(types::FsyncFlags::DATASYNC).build(),
@@ -74,9 +84,6 @@ impl InFlight {
         pushed.map_err(io::Error::other)?;
         self.next += 1;
         self.under_way.insert(number, request);
-        // A kernel that takes it later than now takes it with the next call, at the latest when it
-        // is waited for.
-        let _ = self.ring.submit();
         Ok(number)
     }
 
@@ -94,6 +101,18 @@ impl InFlight {
     /// How many are under way.
     pub(super) fn count(&self) -> usize {
         self.under_way.len()
+    }
+
+    /// Waits until all are done.
+    pub(super) fn finish(&mut self) -> io::Result<Vec<(u64, Done)>> {
+        let mut done = Vec::new();
+        while !self.under_way.is_empty() {
+            match self.ring.submit_and_wait(self.under_way.len()) {
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => done.extend(self.reap(false)?),
+            }
+        }
+        Ok(done)
     }
 
     /// Takes those that are done; if there are none and any is under way, waits for one if `waits`.

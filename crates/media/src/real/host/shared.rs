@@ -1,29 +1,39 @@
 //! What of a device or file its readers use without its owner: positioned reads on the same
-//! descriptor, and flushes.
+//! descriptor, one by a system call or several together by io_uring, and flushes.
 //!
 //! It keeps true: memory that direct input fills is aligned, and belongs to one read alone while it
 //! is made. It keeps the descriptor open; the lock on the device ends with the owner.
 
 use super::aligned::{AlignedBuffer, is_aligned};
+use super::in_flight::{DEPTH, Done, InFlight, Request};
 use super::{DeviceFile, of_io};
-use crate::blockdev::{SharedDisk, check_request};
+use crate::blockdev::{DiskRead, SharedDisk, check_request};
 use crate::error::{MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use onode_base::sync::{Mutex, rank};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// So many buffers wait for the next reads; more than that many reads at a time are rare.
-const KEPT: usize = 16;
+/// Reads that are made together at most.
+const TOGETHER: usize = 2 * DEPTH;
+
+/// So many buffers wait for the next reads.
+const KEPT: usize = TOGETHER;
 
 /// A larger buffer is given back after the read.
-const KEPT_BYTES: usize = 1 << 20;
+const KEPT_BYTES: usize = 256 << 10;
 
 /// The shared part of a device file.
 pub(super) struct SharedFile {
+    // Dropped before the file: what is under way there uses it.
+    /// Those that no batch uses now, as many as there once were batches at the same time.
+    rings: Mutex<Vec<InFlight>, rank::MediumNotes>,
+    /// The kernel refused a ring.
+    has_no_rings: AtomicBool,
     file: Arc<File>,
     name: String,
     bytes: u64,
@@ -35,7 +45,61 @@ impl SharedFile {
     /// That of `owner`, which has nothing in flight.
     pub(super) fn of(owner: &DeviceFile) -> Self {
         let (file, name) = (Arc::clone(&owner.file), owner.name.clone());
-        Self { file, name, bytes: owner.bytes, direct: owner.direct, buffers: Mutex::new(Vec::new()) }
+        let (rings, buffers) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let has_no_rings = AtomicBool::new(false);
+        Self { rings, has_no_rings, file, name, bytes: owner.bytes, direct: owner.direct, buffers }
+    }
+
+    /// Makes reads together, as far as the kernel lets us; those that are left have to be made each
+    /// by itself.
+    fn read_together(&self, reads: &mut [DiskRead<'_>]) -> Vec<usize> {
+        // A ring belongs to one batch at a time.
+        let kept = self.rings.lock().pop();
+        let new = || if self.has_no_rings.load(Ordering::Relaxed) { None } else { InFlight::new() };
+        let Some(mut ring) = kept.or_else(new) else {
+            self.has_no_rings.store(true, Ordering::Relaxed);
+            return (0..reads.len()).collect();
+        };
+        let mut left = Vec::new();
+        let mut begun = Vec::with_capacity(reads.len());
+        for (index, read) in reads.iter().enumerate() {
+            let memory = self.buffers.lock().pop().unwrap_or_default();
+            let request = Request::Read { offset: read.offset, length: read.out.len(), memory };
+            match ring.prepare(&self.file, request) {
+                Ok(number) => begun.push((number, index)),
+                Err(_) => left.push(index),
+            }
+        }
+        // If the kernel says nothing of some, they are made by themselves; their memory is theirs.
+        let done = ring.finish();
+        let is_sound = done.is_ok();
+        for (number, done) in done.unwrap_or_default() {
+            let Some(at) = begun.iter().position(|(begun, _)| *begun == number) else { continue };
+            let (_, index) = begun.swap_remove(at);
+            let (Done { request: Request::Read { length, mut memory, .. }, result }, Some(read)) =
+                (done, reads.get_mut(index))
+            else {
+                continue;
+            };
+            match (memory.get(length), matches!(result, Ok(bytes) if bytes == length)) {
+                (Ok(bytes), true) => read.out.copy_from_slice(bytes),
+                _ => left.push(index),
+            }
+            self.keep(memory, length);
+        }
+        left.extend(begun.into_iter().map(|(_, index)| index));
+        if is_sound {
+            self.rings.lock().push(ring);
+        }
+        left
+    }
+
+    /// Keeps memory for the next read.
+    fn keep(&self, memory: AlignedBuffer, length: usize) {
+        let mut buffers = self.buffers.lock();
+        if buffers.len() < KEPT && length <= KEPT_BYTES {
+            buffers.push(memory);
+        }
     }
 }
 
@@ -49,13 +113,25 @@ impl SharedDisk for SharedFile {
             let bytes = buffer.get(out.len())?;
             let result = self.file.read_exact_at(bytes, offset);
             out.copy_from_slice(bytes);
-            let mut buffers = self.buffers.lock();
-            if buffers.len() < KEPT && out.len() <= KEPT_BYTES {
-                buffers.push(buffer);
-            }
+            self.keep(buffer, out.len());
             result
         };
         result.map_err(|error| of_io(&self.name, "read", &error, MediaErrorKind::Uncorrectable))
+    }
+
+    fn read_batch(&self, reads: &mut [DiskRead<'_>], tag: IoTag) {
+        for some in reads.chunks_mut(TOGETHER) {
+            let is_possible =
+                |read: &DiskRead<'_>| check_request(&self.name, self.bytes, read.offset, read.out.len() as u64).is_ok();
+            // One alone is as fast by a plain system call.
+            let together = some.len() > 1 && some.iter().all(is_possible);
+            let left = if together { self.read_together(some) } else { (0..some.len()).collect() };
+            for index in left {
+                if let Some(read) = some.get_mut(index) {
+                    read.result = self.read_at(read.offset, read.out, tag);
+                }
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {
