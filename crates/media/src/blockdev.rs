@@ -148,11 +148,17 @@ pub struct DiskRead<'a> {
 /// What of a disk many threads may use while its owner writes; [`BlockDev::shared`] gives it out.
 /// It must not outlive the owner's part by more than the calls under way.
 pub trait SharedDisk: Send + Sync {
+    /// Whether only the owner reads these bytes right now: he has posted a write of them that the
+    /// device does not have yet, or never took.
+    fn is_in_the_way(&self, _offset: u64, _bytes: u64) -> bool {
+        false
+    }
+
     /// Reads as [`BlockDev::read_at`]. Bytes that the owner writes meanwhile may be read as before,
     /// as after, or mixed.
     ///
     /// # Errors
-    /// As [`BlockDev::read_at`].
+    /// As [`BlockDev::read_at`]; `Host` for bytes that are in the way.
     fn read_at(&self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()>;
 
     /// Several reads that do not wait for one another, each as [`read_at`](Self::read_at) does, and

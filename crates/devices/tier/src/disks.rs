@@ -6,24 +6,27 @@ pub mod read_plan;
 pub mod waiting;
 
 use crate::disks::fast_disk::FastDisk;
-use crate::disks::read_plan::PlannedRun;
+use crate::disks::read_plan::{PlannedRun, RunPart, read_beside, read_runs};
 use crate::disks::waiting::{Next, Waiting};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, from_media, within, within_mut};
 use crate::medium::layout::BLOCK;
 use crate::space::extent::Extent;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
 use onode_base::sync::{Mutex, rank};
-use onode_media::{BlockDev, Gap, IoTag, Seam};
+use onode_media::{BlockDev, Gap, IoTag, Seam, SharedDisk};
 use onode_object::Result;
 
 /// The disks.
 pub struct Disks {
     /// The big disk.
     pub big: Mutex<Box<dyn BlockDev>, rank::TierBig>,
+    /// Who reads the big disk beside its owner, if it lets others do that.
+    big_reader: Option<Arc<dyn SharedDisk>>,
     /// The fast disk.
     pub fast: Mutex<FastDisk, rank::TierFast>,
     /// Bytes of the big disk.
@@ -45,6 +48,7 @@ impl Disks {
     pub fn new(big: Box<dyn BlockDev>, fast: FastDisk, seam: Option<Seam>) -> Self {
         let (big_bytes, big_way) = (big.bytes(), big.way());
         Self {
+            big_reader: big.shared(),
             big: Mutex::new(big),
             fast: Mutex::new(fast),
             big_bytes,
@@ -83,8 +87,12 @@ impl Disks {
             && block + count <= *first + run.bytes.len() as u64 / BLOCK);
         if !is_whole {
             self.let_others();
-            let read = self.big.lock().read_at(block * BLOCK, out, tag);
-            read.map_err(|error| from_media("reading the big disk", &error))?;
+            let offset = block * BLOCK;
+            let beside = |reader: &Arc<dyn SharedDisk>| reader.read_at(offset, out, tag).is_ok();
+            if !self.big_reader.as_ref().is_some_and(beside) {
+                let read = self.big.lock().read_at(offset, out, tag);
+                read.map_err(|error| from_media("reading the big disk", &error))?;
+            }
         }
         for (first, run) in runs {
             let skip = (block.saturating_sub(first) * BLOCK) as usize;
@@ -97,12 +105,47 @@ impl Disks {
         Ok(())
     }
 
+    /// Reads what the fast disk has of all that is wanted at once, and notes of each block whether
+    /// it is there and right. While the disk works, others use it.
+    pub fn read_fast(&self, wanted: &mut [PlannedRun]) {
+        let mut fast = self.fast.lock();
+        let Some(reader) = fast.reader() else { return fast.read(wanted) };
+        let parts = fast.find(wanted);
+        drop(fast);
+        if parts.is_empty() {
+            return;
+        }
+        self.let_others();
+        let left = read_beside(reader.as_ref(), wanted, &parts, IoTag::Data);
+        let mut is_whole = left.is_empty();
+        for part in parts.iter().filter(|part| !left.contains(part)) {
+            let Some(it) = wanted.get_mut(part.which) else { continue };
+            for number in part.blocks() {
+                is_whole &= it.verify(number);
+            }
+        }
+        if !is_whole {
+            // A copy may have gone from there meanwhile. Under the lock it is damaged, or nothing.
+            self.fast.lock().read(wanted);
+        }
+    }
+
+    /// Reads parts of what is wanted from the big disk. Returns the blocks that could not be read,
+    /// each as its number among those wanted and within.
+    pub fn read_big(&self, wanted: &mut [PlannedRun], parts: &[RunPart]) -> Vec<(usize, usize)> {
+        let left = match &self.big_reader {
+            Some(reader) => read_beside(reader.as_ref(), wanted, parts, IoTag::Data),
+            None => parts.to_vec(),
+        };
+        if left.is_empty() { Vec::new() } else { read_runs(self.big.lock().as_mut(), wanted, &left, IoTag::Data) }
+    }
+
     /// A node of the tree, if the fast disk has a copy of it.
     pub fn copy_of_node(&self, block: u64, crc: u32) -> Option<Vec<u8>> {
         self.let_others();
         let Piece { born, .. } = Piece::of_node(block, crc);
         let mut wanted = [PlannedRun::new(0, Extent { block, born, sums: vec![crc] })];
-        self.fast.lock().read(&mut wanted);
+        self.read_fast(&mut wanted);
         let [found] = wanted;
         (found.is_there == [true]).then_some(found.bytes)
     }

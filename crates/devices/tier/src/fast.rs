@@ -49,7 +49,7 @@ use map::Map;
 use mover::Mover;
 use onode_base::Clock;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::blockdev::{BlockDev, SECTOR_BYTES};
+use onode_media::blockdev::{BlockDev, SECTOR_BYTES, SharedDisk};
 use onode_object::{Maintenance, Result};
 use section::Section;
 
@@ -62,6 +62,8 @@ const RESTORED: u64 = 1 << 48;
 /// A fast disk that takes part in a volume.
 pub struct Fast {
     disk: Box<dyn BlockDev>,
+    /// Who reads it beside us.
+    reader: Option<Arc<dyn SharedDisk>>,
     superblock: FastSuperblock,
     settings: FastSettings,
     sections: Vec<Section>,
@@ -194,6 +196,7 @@ impl Fast {
             sections.map(|place| Section::new(place, division.stripe, settings.policy)).collect();
         let blocks: u64 = sections.iter().map(|section| section.allocator.blocks()).sum();
         Self {
+            reader: disk.shared(),
             disk,
             settings: *settings,
             admission: Admission::new(blocks, settings.sequential_bytes / BLOCK, settings.daily_bytes),
@@ -228,6 +231,12 @@ impl Fast {
     /// The disk, for the log and for reading copies.
     pub fn disk(&mut self) -> &mut dyn BlockDev {
         self.disk.as_mut()
+    }
+
+    /// Who reads the disk without being its owner, if it lets others do that.
+    #[must_use]
+    pub const fn reader(&self) -> Option<&Arc<dyn SharedDisk>> {
+        self.reader.as_ref()
     }
 
     /// Whose it is, and the session in which it joined last.

@@ -6,6 +6,7 @@
 
 mod aligned;
 mod in_flight;
+mod in_the_way;
 mod posted;
 mod shared;
 
@@ -180,11 +181,7 @@ impl BlockDev for DeviceFile {
         Ok(())
     }
 
-    /// Not with requests in flight: what is under way there only the owner knows.
     fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
-        if self.posted.is_some() {
-            return None;
-        }
         let shared: Arc<dyn SharedDisk> = Arc::new(SharedFile::of(self));
         Some(shared)
     }

@@ -16,7 +16,7 @@ pub mod ssd;
 #[cfg(test)]
 mod tests;
 
-use crate::blockdev::{BlockCounters, BlockDev, SECTOR_BYTES, check_request};
+use crate::blockdev::{BlockCounters, BlockDev, DiskRead, SECTOR_BYTES, SharedDisk, check_request};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::boxed::Box;
@@ -224,6 +224,26 @@ fn is_due(count: &mut Option<u64>) -> bool {
     due
 }
 
+impl SharedDisk for SimDisk {
+    fn read_at(&self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
+        BlockDev::read_at(&mut self.clone(), offset, out, tag)
+    }
+
+    fn read_batch(&self, reads: &mut [DiskRead<'_>], tag: IoTag) {
+        let state = &mut *self.state.lock();
+        let begin = state.clock.now();
+        for DiskRead { offset, out, result } in reads {
+            *result = check_request(&self.name, self.bytes, *offset, out.len() as u64)
+                .and_then(|()| state.check_there(&self.name))
+                .and_then(|()| state.read(&self.name, begin, *offset, out, tag));
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        BlockDev::flush(&mut self.clone())
+    }
+}
+
 impl BlockDev for SimDisk {
     fn name(&self) -> &str {
         &self.name
@@ -333,6 +353,10 @@ impl BlockDev for SimDisk {
         state.check_there(&self.name)?;
         let begin = state.clock.now();
         reads.iter_mut().try_for_each(|(offset, out)| state.read(&self.name, begin, *offset, out, tag))
+    }
+
+    fn shared(&self) -> Option<Arc<dyn SharedDisk>> {
+        Some(Arc::new(self.clone()))
     }
 
     fn counters(&self) -> Option<BlockCounters> {

@@ -6,7 +6,7 @@
 
 use crate::content::pending::Logged;
 use crate::disks::Disks;
-use crate::disks::read_plan::{PlannedRun, RunPart, read_runs};
+use crate::disks::read_plan::{PlannedRun, RunPart};
 use crate::fast::Piece;
 use crate::medium::errors::{bug, within, within_mut};
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
@@ -14,7 +14,6 @@ use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_media::IoTag;
 use onode_object::{ObjectId, Result};
 
 /// Where content may be read from.
@@ -124,7 +123,7 @@ impl Disks {
         let mut found = StoredBlocks::default();
         self.let_others();
         if source == Source::Any {
-            self.fast.lock().read(wanted);
+            self.read_fast(wanted);
             found.on_fast = wanted.iter().flat_map(|it| &it.is_there).filter(|is_there| **is_there).count() as u64;
         }
         let waiting = self.waiting.lock();
@@ -144,7 +143,7 @@ impl Disks {
             return Ok(found);
         }
         self.let_others();
-        let unread = read_runs(self.big.lock().as_mut(), wanted, &found.from_big, IoTag::Data);
+        let unread = self.read_big(wanted, &found.from_big);
         for part in &found.from_big {
             let it = wanted.get_mut(part.which).ok_or_else(|| bug("a part of nothing that is wanted was read"))?;
             for number in part.blocks() {

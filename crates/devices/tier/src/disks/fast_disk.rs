@@ -8,9 +8,10 @@ use crate::fast::{Fast, Piece};
 use crate::medium::layout::BLOCK_BYTES;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::IoTag;
+use onode_media::{IoTag, SharedDisk};
 use onode_object::{ObjectId, Placement, Result};
 
 /// Copies made since the mount that do not match their checksums until the fast disk is given up.
@@ -64,14 +65,24 @@ impl FastDisk {
         self.lost = Some(why);
     }
 
-    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there
-    /// and right.
-    pub fn read(&mut self, wanted: &mut [PlannedRun]) {
-        let Some(fast) = self.fast.as_mut() else { return };
+    /// Who reads it without its lock, if it is there and lets others do that.
+    #[must_use]
+    pub fn reader(&self) -> Option<Arc<dyn SharedDisk>> {
+        self.fast.as_ref()?.reader().cloned()
+    }
+
+    /// Where it has what is wanted and not there yet. What waits in memory to be written is there
+    /// then.
+    pub fn find(&mut self, wanted: &mut [PlannedRun]) -> Vec<RunPart> {
         let mut parts: Vec<RunPart> = Vec::new();
+        let Some(fast) = self.fast.as_mut() else { return parts };
         for (which, it) in wanted.iter_mut().enumerate() {
             let mut from = 0;
             while from < it.is_there.len() {
+                if it.is_there.get(from) == Some(&true) {
+                    from += 1;
+                    continue;
+                }
                 let (block, born) = (it.extent.block + from as u64, it.extent.born);
                 let mut count = 1;
                 if let Some((place, blocks)) = fast.lookup(block, born) {
@@ -86,6 +97,14 @@ impl FastDisk {
                 from += count;
             }
         }
+        parts
+    }
+
+    /// Reads what it has of all that is wanted at once, and notes of each block whether it is there
+    /// and right.
+    pub fn read(&mut self, wanted: &mut [PlannedRun]) {
+        let parts = self.find(wanted);
+        let Some(fast) = self.fast.as_mut() else { return };
         let unread = read_runs(fast.disk(), wanted, &parts, IoTag::Data);
         for part in parts {
             let Some(it) = wanted.get_mut(part.which) else { continue };

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use onode_base::checksum::crc32c;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{BlockDev, IoTag};
+use onode_media::{BlockDev, DiskRead, IoTag, SharedDisk};
 
 /// Blocks in a row of an object, and what was found of them.
 pub struct PlannedRun {
@@ -97,14 +97,8 @@ impl PlannedRun {
     }
 }
 
-/// Reads parts, which are in the order of what is wanted, all at once. Returns the blocks that
-/// could not be read, each as its number among those wanted and within.
-pub fn read_runs(
-    disk: &mut dyn BlockDev,
-    wanted: &mut [PlannedRun],
-    parts: &[RunPart],
-    tag: IoTag,
-) -> Vec<(usize, usize)> {
+/// The requests for parts, which are in the order of what is wanted.
+fn requests<'a>(wanted: &'a mut [PlannedRun], parts: &[RunPart]) -> Vec<(u64, &'a mut [u8])> {
     let mut reads = Vec::new();
     let mut next = parts.iter().peekable();
     for (which, it) in wanted.iter_mut().enumerate() {
@@ -118,6 +112,30 @@ pub fn read_runs(
             (rest, at) = (behind, part.from + part.count);
         }
     }
+    reads
+}
+
+/// Reads parts, which are in the order of what is wanted, all at once and beside the owner of the
+/// disk. Returns those that only the owner can read.
+pub fn read_beside(disk: &dyn SharedDisk, wanted: &mut [PlannedRun], parts: &[RunPart], tag: IoTag) -> Vec<RunPart> {
+    let request = |(offset, out)| DiskRead { offset, out, result: Ok(()) };
+    let mut reads: Vec<DiskRead<'_>> = requests(wanted, parts).into_iter().map(request).collect();
+    disk.read_batch(&mut reads, tag);
+    reads.iter().zip(parts).filter(|(read, _)| read.result.is_err()).map(|(_, part)| *part).collect()
+}
+
+/// Reads parts, which are in the order of what is wanted, all at once. Returns the blocks that
+/// could not be read, each as its number among those wanted and within.
+pub fn read_runs(
+    disk: &mut dyn BlockDev,
+    wanted: &mut [PlannedRun],
+    parts: &[RunPart],
+    tag: IoTag,
+) -> Vec<(usize, usize)> {
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let mut reads = requests(wanted, parts);
     if disk.read_batch(&mut reads, tag).is_ok() {
         return Vec::new();
     }

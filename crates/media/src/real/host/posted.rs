@@ -6,8 +6,10 @@
 
 use super::DeviceFile;
 use super::in_flight::{DEPTH, Done, InFlight, Request, memory_of, was_not_tried};
+use super::in_the_way::InTheWay;
 use crate::error::{Error, MediaErrorKind, Result};
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -25,6 +27,8 @@ pub(super) struct Posted {
     flush_behind: Option<u64>,
     /// What the device did not take, by its offset.
     lost: BTreeMap<u64, Vec<u8>>,
+    /// What others cannot read.
+    in_the_way: Arc<InTheWay>,
     /// What the next flush says.
     error: Option<Error>,
 }
@@ -49,7 +53,13 @@ impl Posted {
     /// `None` if the kernel refuses.
     pub(super) fn new() -> Option<Self> {
         let requests = InFlight::new()?;
-        Some(Self { requests, flush_behind: None, lost: BTreeMap::new(), error: None })
+        let in_the_way = Arc::default();
+        Some(Self { requests, flush_behind: None, lost: BTreeMap::new(), in_the_way, error: None })
+    }
+
+    /// What others cannot read.
+    pub(super) const fn in_the_way(&self) -> &Arc<InTheWay> {
+        &self.in_the_way
     }
 
     /// What the device did not take before is what was written last, there too.
@@ -88,7 +98,9 @@ impl DeviceFile {
                 let error = if was_not_tried(&error) { self.file().sync_data().err() } else { Some(error) };
                 error.map(|error| self.failed("flush", &error, MediaErrorKind::Host))
             }
-            (Request::Write { length, .. }, Ok(bytes)) if bytes == length => return,
+            (Request::Write { offset, length, .. }, Ok(bytes)) if bytes == length => {
+                return self.end_write(offset, false);
+            }
             (Request::Write { offset, length, mut memory }, _) => {
                 let Ok(bytes) = memory.get(length) else { return };
                 let error = self.file().write_all_at(bytes, offset).err();
@@ -100,6 +112,7 @@ impl DeviceFile {
                         posted.lost.insert(offset, bytes.to_vec());
                     }
                 }
+                self.end_write(offset, error.is_some());
                 error
             }
             // Those who read wait for what they asked for.
@@ -107,6 +120,13 @@ impl DeviceFile {
         };
         if let (Some(error), Some(posted)) = (error, self.posted.as_mut()) {
             posted.error.get_or_insert(error);
+        }
+    }
+
+    /// A write is over; the device has the bytes, or they are `lost`.
+    fn end_write(&self, offset: u64, lost: bool) {
+        if let Some(posted) = &self.posted {
+            posted.in_the_way.end(offset, lost);
         }
     }
 
@@ -181,10 +201,13 @@ impl DeviceFile {
             self.notice(true)?;
         }
         let request = Request::Write { offset, length: bytes.len(), memory: memory_of(bytes)? };
-        let begun = self.posted.as_mut().map(|posted| posted.requests.begin(&self.file, request));
-        let is_begun = matches!(begun, Some(Ok(_)));
+        let Some(posted) = self.posted.as_mut() else { return Ok(false) };
+        posted.in_the_way.begin(offset, bytes.len());
+        let is_begun = posted.requests.begin(&self.file, request).is_ok();
         if is_begun {
             self.renew(offset, bytes);
+        } else {
+            self.end_write(offset, false);
         }
         Ok(is_begun)
     }

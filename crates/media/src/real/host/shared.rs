@@ -6,9 +6,10 @@
 
 use super::aligned::{AlignedBuffer, is_aligned};
 use super::in_flight::{DEPTH, Done, InFlight, Request};
+use super::in_the_way::InTheWay;
 use super::{DeviceFile, of_io};
 use crate::blockdev::{DiskRead, SharedDisk, check_request};
-use crate::error::{MediaErrorKind, Result};
+use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -39,20 +40,31 @@ pub(super) struct SharedFile {
     bytes: u64,
     direct: bool,
     buffers: Mutex<Vec<AlignedBuffer>, rank::MediumNotes>,
+    /// What only the owner reads right, if it has requests in flight.
+    in_the_way: Option<Arc<InTheWay>>,
 }
 
 impl SharedFile {
-    /// That of `owner`, which has nothing in flight.
+    /// That of `owner`.
     pub(super) fn of(owner: &DeviceFile) -> Self {
         let (file, name) = (Arc::clone(&owner.file), owner.name.clone());
         let (rings, buffers) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let has_no_rings = AtomicBool::new(false);
-        Self { rings, has_no_rings, file, name, bytes: owner.bytes, direct: owner.direct, buffers }
+        let in_the_way = owner.posted.as_ref().map(|posted| Arc::clone(posted.in_the_way()));
+        Self { rings, has_no_rings, file, name, bytes: owner.bytes, direct: owner.direct, buffers, in_the_way }
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<()> {
+        check_request(&self.name, self.bytes, offset, bytes)?;
+        if self.is_in_the_way(offset, bytes) {
+            return Err(Error::new(MediaErrorKind::Host, "a write is under way there"));
+        }
+        Ok(())
     }
 
     /// Makes reads together, as far as the kernel lets us; those that are left have to be made each
     /// by itself.
-    fn read_together(&self, reads: &mut [DiskRead<'_>]) -> Vec<usize> {
+    fn read_together(&self, reads: &mut [&mut DiskRead<'_>]) -> Vec<usize> {
         // A ring belongs to one batch at a time.
         let kept = self.rings.lock().pop();
         let new = || if self.has_no_rings.load(Ordering::Relaxed) { None } else { InFlight::new() };
@@ -104,8 +116,12 @@ impl SharedFile {
 }
 
 impl SharedDisk for SharedFile {
+    fn is_in_the_way(&self, offset: u64, bytes: u64) -> bool {
+        self.in_the_way.as_ref().is_some_and(|in_the_way| in_the_way.has(offset, bytes))
+    }
+
     fn read_at(&self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
-        check_request(&self.name, self.bytes, offset, out.len() as u64)?;
+        self.check(offset, out.len() as u64)?;
         let result = if !self.direct || is_aligned(out) {
             self.file.read_exact_at(out, offset)
         } else {
@@ -120,12 +136,16 @@ impl SharedDisk for SharedFile {
     }
 
     fn read_batch(&self, reads: &mut [DiskRead<'_>], tag: IoTag) {
-        for some in reads.chunks_mut(TOGETHER) {
-            let is_possible =
-                |read: &DiskRead<'_>| check_request(&self.name, self.bytes, read.offset, read.out.len() as u64).is_ok();
+        let mut possible: Vec<&mut DiskRead<'_>> = Vec::with_capacity(reads.len());
+        for read in reads {
+            read.result = self.check(read.offset, read.out.len() as u64);
+            if read.result.is_ok() {
+                possible.push(read);
+            }
+        }
+        for some in possible.chunks_mut(TOGETHER) {
             // One alone is as fast by a plain system call.
-            let together = some.len() > 1 && some.iter().all(is_possible);
-            let left = if together { self.read_together(some) } else { (0..some.len()).collect() };
+            let left = if some.len() > 1 { self.read_together(some) } else { (0..some.len()).collect() };
             for index in left {
                 if let Some(read) = some.get_mut(index) {
                     read.result = self.read_at(read.offset, read.out, tag);

@@ -1,11 +1,13 @@
 //! What is posted is there for readers, is covered by flushes, and is waited for at the end.
 
 use super::*;
-use crate::blockdev::BlockDev;
+use crate::blockdev::{BlockDev, DiskRead};
 use crate::image::OpenMode;
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::vec;
+use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -127,4 +129,56 @@ fn a_batch_reaches_behind_the_end_of_nothing() {
     let end = (BLOCK * (BLOCKS - 1)) as u64;
     let error = device.read_batch(&mut [(0, &mut first[..]), (end, &mut second[..])], IoTag::Data).unwrap_err();
     assert_eq!(error.kind, MediaErrorKind::OutOfRange);
+}
+
+/// A block holds its own number, and never anything else once it was posted.
+#[test]
+fn others_read_beside_the_owner_what_is_not_in_the_way() {
+    let place = Place::new("beside");
+    let mut device = place.open();
+    let shared = device.shared().unwrap();
+    // How far the first round has come.
+    let posted = AtomicUsize::new(0);
+    let reads = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
+    let read = |mut seed: usize| {
+        while !is_over.load(Acquire) {
+            let there = posted.load(Acquire);
+            let mut outs = vec![block(0, 1); 20];
+            let mut wanted: Vec<DiskRead<'_>> = Vec::new();
+            for out in outs.iter_mut().take(there) {
+                seed = seed * 31 % 65_537 + 7;
+                wanted.push(DiskRead { offset: (seed % there * BLOCK) as u64, out, result: Ok(()) });
+            }
+            shared.read_batch(&mut wanted, IoTag::Data);
+            for DiskRead { offset, out, result } in wanted {
+                let number = (offset / BLOCK as u64) as u8;
+                match result {
+                    Ok(()) if out[0] == number => _ = reads.fetch_add(1, Release),
+                    Ok(()) => panic!("block {number} reads as {}", out[0]),
+                    Err(error) => assert_eq!(error.kind, MediaErrorKind::Host),
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..2).for_each(|seed| {
+            drop(scope.spawn({
+                let read = &read;
+                move || read(seed)
+            }))
+        });
+        while reads.load(Acquire) < 500 {
+            for at in 0..BLOCKS {
+                device.post_write((at * BLOCK) as u64, &block(at as u8, 1), IoTag::Data).unwrap();
+                posted.fetch_max(at + 1, Release);
+                if at % 16 == 0 {
+                    device.begin_flush().unwrap();
+                }
+            }
+        }
+        is_over.store(true, Release);
+    });
+    device.flush().unwrap();
+    assert!(!shared.is_in_the_way(0, (BLOCK * BLOCKS) as u64));
 }
