@@ -1,6 +1,6 @@
 //! `onode put`: copies files into an image.
 
-use crate::commands::files::copy::{End, Host, InVolume, Stream, copy};
+use crate::commands::files::copy::{CopyArguments, CopyManner, Copying, End, Host, InVolume, Stream};
 use crate::location::{self, Consent};
 use onode::{Class, Error, Result, TransactionOptions, Volume};
 use onode_console::Output;
@@ -13,7 +13,14 @@ const NOT_BY_A_TRANSACTION: [Class; 3] = [Class::VolumeFull, Class::InUse, Class
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  onode put disk.img notes.txt\n  onode put -r disk.img ./photos /backup/photos\n  pg_dump mail | onode put disk.img - /mail.sql"
+    after_help = "A single file is replaced as a whole: after a crash or an interrupt it is the old one or the new one,\n\
+    if there is room for both. With -r, and with --resume, files are written in their places: Ctrl-C ends the\n\
+    copy after the piece at hand, what was copied stays, and --resume goes on.\n\n\
+    Examples:\n  onode put disk.img notes.txt\n  onode put -r disk.img ./photos /backup/photos\n  \
+    pg_dump mail | onode put disk.img - /mail.sql\n  \
+    onode put -r --dry-run --exclude '*.o' disk.img ./src /src\n  \
+    onode put -r --resume disk.img ./photos /backup/photos      go on after an interrupt\n  \
+    onode put -a disk.img ./rootfs /                            with hard links, attributes, devices"
 )]
 pub struct Arguments {
     /// The image or device spec.
@@ -22,50 +29,80 @@ pub struct Arguments {
     local: PathBuf,
     /// Where to put it in the image. Default: under its own name, in the root directory.
     remote: Option<PathBuf>,
-    /// Copy directories with all they hold.
-    #[arg(short, long)]
-    recursive: bool,
+    #[command(flatten)]
+    copy: CopyArguments,
     #[command(flatten)]
     consent: Consent,
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    // Before the image is opened for writing: a name that is wrong must not touch it.
-    if Stream::is_meant(&arguments.local) {
+    // Before the image is opened for writing: what is wrong must not touch it.
+    let is_stream = Stream::is_meant(&arguments.local);
+    if is_stream {
+        arguments.copy.check_stream()?;
+    }
+    let manner = arguments.copy.manner()?;
+    if is_stream {
         let named = arguments.remote.as_deref().ok_or_else(|| {
             Error::new(Class::Usage, "cannot copy standard input", "it has no name that the copy could get")
                 .hint("say where: onode put IMAGE - /NAME")
         })?;
-        return put(arguments, End { side: &Stream::input(), path: Path::new("") }, named, output);
+        let stream = Stream::input(manner.stop.clone());
+        return Put { arguments, manner: &manner, output }.run(End { side: &stream, path: Path::new("") }, named);
     }
     if let Err(error) = std::fs::symlink_metadata(&arguments.local) {
         return Err(Error::host_file("read", &arguments.local, &error));
     }
-    if arguments.local.is_dir() && !arguments.recursive {
+    if arguments.local.is_dir() && !manner.recursive {
         let what = format!("cannot copy {}", arguments.local.display());
         return Err(Error::new(Class::Usage, what, "it is a directory").hint("add -r to copy it with all it holds"));
     }
     let remote = arguments.remote.as_deref().unwrap_or_else(|| Path::new("/"));
-    put(arguments, End { side: &Host, path: &arguments.local }, remote, output)
+    Put { arguments, manner: &manner, output }.run(End { side: &Host, path: &arguments.local }, remote)
 }
 
-fn put(arguments: &Arguments, from: End<'_>, remote: &Path, output: &Output) -> Result<u8> {
-    let copied = location::change(&arguments.image, arguments.consent, |volume| {
-        let put_into =
-            |volume: &Volume| copy(from, End { side: &InVolume(volume), path: remote }, arguments.recursive, output);
-        if arguments.recursive || Stream::is_meant(&arguments.local) {
-            return put_into(volume);
+/// A copy into a volume.
+struct Put<'a> {
+    arguments: &'a Arguments,
+    manner: &'a CopyManner,
+    output: &'a Output,
+}
+
+impl<'a> Put<'a> {
+    fn run(&self, from: End<'_>, remote: &Path) -> Result<u8> {
+        let Arguments { image, copy, consent, .. } = self.arguments;
+        let copied = if copy.is_dry() {
+            self.into(&location::open(image, true, *consent)?, from, remote)?
+        } else {
+            location::change(image, *consent, |volume| self.change(volume, from, remote))?
+        };
+        copied.report()?;
+        Ok(0)
+    }
+
+    fn into(&self, volume: &Volume, from: End<'_>, remote: &Path) -> Result<Copying<'a>> {
+        let mut copying = Copying::new(self.manner, self.output);
+        copying.copy(from, End { side: &InVolume::new(volume), path: remote })?;
+        Ok(copying)
+    }
+
+    fn change(&self, volume: &Volume, from: End<'_>, remote: &Path) -> Result<Copying<'a>> {
+        // What is to be gone on with must stay.
+        if self.manner.recursive || Stream::is_meant(&self.arguments.local) || self.manner.resumes() {
+            return self.into(volume, from, remote);
         }
         // A file that is there has the old content or the new one, whatever its size.
         let put = volume.begin(TransactionOptions::default()).and_then(|transaction| {
-            let copied = put_into(transaction.volume())?;
+            let copied = self.into(transaction.volume(), from, remote)?;
             transaction.commit().map(|_| copied)
         });
         match put {
-            Err(error) if NOT_BY_A_TRANSACTION.contains(&error.class) => put_into(volume),
+            Err(error) if self.manner.stop.asked().is_some() => {
+                let why = format!("{}; the volume is as it was", error.why);
+                Err(Error::new(error.class, error.what, why).hint("run it again"))
+            }
+            Err(error) if NOT_BY_A_TRANSACTION.contains(&error.class) => self.into(volume, from, remote),
             put => put,
         }
-    })?;
-    output.report(&copied)?;
-    Ok(0)
+    }
 }
