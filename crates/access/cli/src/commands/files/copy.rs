@@ -5,13 +5,16 @@
 //! sockets, which are else left out with a warning. A copy that fails or is interrupted leaves what
 //! was copied so far.
 
+mod attributes;
 mod exclude;
 mod host;
 pub mod manner;
 mod report;
-mod stream;
+pub mod stream;
+pub mod tar;
 mod task;
 mod volume;
+mod wanted;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use onode::Result;
@@ -24,9 +27,11 @@ use std::path::Path;
 
 pub use host::Host;
 pub use manner::{CopyArguments, CopyManner};
+pub use report::Copied;
 pub use stream::Stream;
 pub use task::{Copying, End};
 pub use volume::InVolume;
+pub use wanted::shows_progress;
 
 /// What a file is, as far as a copy keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +123,8 @@ pub trait Side {
     fn remove(&self, path: &Path) -> Result<()>;
     /// Writes bytes of a file.
     fn write(&self, path: &Path, offset: u64, data: &[u8]) -> Result<()>;
-    /// Gives a file an extended attribute.
-    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<()>;
+    /// Gives a file an extended attribute; whether it may and can have it.
+    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<bool>;
     /// Gives a file its size, permissions, owner and time: what comes last. What a file has that
     /// another owner would lose stays if the owner is already the right one.
     fn finish(&self, path: &Path, entry: &Entry) -> Result<()>;

@@ -1,5 +1,7 @@
 //! `onode get`: copies files out of an image.
 
+mod archive;
+
 use crate::commands::files::copy::{CopyArguments, Copying, End, Host, InVolume, Stream};
 use crate::location::expand::{Meaning, check_names, meaning};
 use crate::location::{self, Consent};
@@ -14,7 +16,8 @@ use std::path::{Path, PathBuf};
     Examples:\n  onode get disk.img /notes.txt\n  onode get -r disk.img /photos ./photos\n  \
     onode get disk.img /notes.txt - | less\n  onode get disk.img '/logs/*.old' ./logs\n  \
     onode get -r --exclude '*.tmp' --exclude /cache disk.img /home ./home\n  \
-    onode get -r --resume disk.img /photos ./photos      go on after an interrupt"
+    onode get -r --resume disk.img /photos ./photos      go on after an interrupt\n  \
+    onode get --tar disk.img /photos - | gzip > photos.tar.gz"
 )]
 pub struct Arguments {
     /// The image or device spec.
@@ -25,6 +28,10 @@ pub struct Arguments {
     /// Where to put it; - for standard output, which then gets no report. Default: under its own
     /// name, here.
     local: Option<PathBuf>,
+    /// Write a tar archive to LOCAL, a file or -: the content of a directory, or what matches, with
+    /// all there is of files (as -a). GNU tar and others read it.
+    #[arg(long)]
+    tar: bool,
     #[command(flatten)]
     copy: CopyArguments,
     #[command(flatten)]
@@ -33,6 +40,16 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let local = arguments.local.as_deref();
+    if arguments.tar {
+        let manner = arguments.copy.archive_manner()?;
+        let volume = location::open(&arguments.image, true, arguments.consent)?;
+        let what = meaning(volume.files(), &arguments.remote)?;
+        if let Meaning::Matches(paths) = &what {
+            check_names(paths)?;
+        }
+        archive::pack(InVolume::new(&volume), &what, local, &manner, output)?;
+        return Ok(0);
+    }
     let to_stream = local.is_some_and(Stream::is_meant);
     if to_stream {
         arguments.copy.check_stream()?;

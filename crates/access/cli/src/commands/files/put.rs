@@ -1,7 +1,10 @@
 //! `onode put`: copies files into an image.
 
+mod archive;
+
 use crate::commands::files::copy::{CopyArguments, CopyManner, Copying, End, Host, InVolume, Stream};
 use crate::location::{self, Consent};
+use archive::Archive;
 use onode::{Class, Error, Result, TransactionOptions, Volume};
 use onode_console::Output;
 use std::ffi::OsString;
@@ -15,12 +18,17 @@ const NOT_BY_A_TRANSACTION: [Class; 3] = [Class::VolumeFull, Class::InUse, Class
 #[command(
     after_help = "A single file is replaced as a whole: after a crash or an interrupt it is the old one or the new one,\n\
     if there is room for both. With -r, and with --resume, files are written in their places: Ctrl-C ends the\n\
-    copy after the piece at hand, what was copied stays, and --resume goes on.\n\n\
+    copy after the piece at hand, what was copied stays, and --resume goes on.\n\
+    An archive (--tar) is not unpacked as a whole either: what an error or an interrupt leaves is told and stays.\n\
+    Nothing outside of the directory is touched: names with `..`, absolute names, and names that lead through a\n\
+    symbolic link are refused. Holes, nanoseconds, hard links, extended attributes and ACLs come along, from\n\
+    what GNU tar writes with `--xattrs --xattrs-include='*'`.\n\n\
     Examples:\n  onode put disk.img notes.txt\n  onode put -r disk.img ./photos /backup/photos\n  \
     pg_dump mail | onode put disk.img - /mail.sql\n  \
     onode put -r --dry-run --exclude '*.o' disk.img ./src /src\n  \
     onode put -r --resume disk.img ./photos /backup/photos      go on after an interrupt\n  \
-    onode put -a disk.img ./rootfs /                            with hard links, attributes, devices"
+    onode put -a disk.img ./rootfs /                            with hard links, attributes, devices\n  \
+    zcat rootfs.tar.gz | onode put --tar disk.img - /           into the root directory"
 )]
 pub struct Arguments {
     /// The image or device spec.
@@ -29,6 +37,10 @@ pub struct Arguments {
     local: PathBuf,
     /// Where to put it in the image. Default: under its own name, in the root directory.
     remote: Option<PathBuf>,
+    /// Unpack the tar archive LOCAL, a file or -, into the directory REMOTE, with all there is of
+    /// files (as -a). It must not be compressed.
+    #[arg(long)]
+    tar: bool,
     #[command(flatten)]
     copy: CopyArguments,
     #[command(flatten)]
@@ -37,6 +49,9 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     // Before the image is opened for writing: what is wrong must not touch it.
+    if arguments.tar {
+        return unpack(arguments, output);
+    }
     let is_stream = Stream::is_meant(&arguments.local);
     if is_stream {
         arguments.copy.check_stream()?;
@@ -59,6 +74,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
     let remote = arguments.remote.as_deref().unwrap_or_else(|| Path::new("/"));
     Put { arguments, manner: &manner, output }.run(End { side: &Host, path: &arguments.local }, remote)
+}
+
+fn unpack(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let Arguments { image, copy, consent, .. } = arguments;
+    let manner = copy.archive_manner()?;
+    let archive = Archive::open(&arguments.local, &manner.stop)?;
+    let directory = Path::new("/").join(arguments.remote.as_deref().unwrap_or_else(|| Path::new("/")));
+    location::parts(&directory)?;
+    let copied = if copy.is_dry() {
+        archive.unpack(&location::open(image, true, *consent)?, &directory, &manner, output)?
+    } else {
+        location::change(image, *consent, |volume| archive.unpack(volume, &directory, &manner, output))?
+    };
+    copied.report(manner.voice, output)?;
+    Ok(0)
 }
 
 /// A copy into a volume.

@@ -146,12 +146,16 @@ impl Side for Host {
         file.write_all_at(data, offset).map_err(failed("write", path))
     }
 
-    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<()> {
+    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<bool> {
         let name = OsStr::from_bytes(&xattr.name);
-        lsetxattr(path, name, &xattr.value, XattrFlags::empty()).map_err(|errno| {
-            let action = format!("set the extended attribute {} of", name.display());
-            Error::host_file(&action, path, &errno.into())
-        })
+        match lsetxattr(path, name, &xattr.value, XattrFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => Ok(false),
+            Err(errno) => {
+                let action = format!("set the extended attribute {} of", name.display());
+                Err(Error::host_file(&action, path, &errno.into()))
+            }
+        }
     }
 
     fn finish(&self, path: &Path, entry: &Entry) -> Result<()> {

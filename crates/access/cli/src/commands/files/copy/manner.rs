@@ -141,13 +141,22 @@ impl CopyArguments {
     /// # Errors
     /// `Usage` for `--resume`.
     pub fn check_stream(&self) -> Result<()> {
+        self.refuse_resume("from or to `-`", "a stream begins at its start", "name a file in the place of -")
+    }
+
+    /// What the options mean for an archive, which has all there is of files.
+    ///
+    /// # Errors
+    /// As [`manner`](Self::manner); `Usage` for `--resume`.
+    pub fn archive_manner(&self) -> Result<CopyManner> {
+        self.refuse_resume("of an archive", "it is read from its start", "use --no-clobber to leave what is there")?;
+        Ok(CopyManner { recursive: true, keeps_all: true, ..self.manner()? })
+    }
+
+    fn refuse_resume(&self, of: &str, why: &str, instead: &str) -> Result<()> {
         if self.resume {
-            return Err(Error::new(
-                Class::Usage,
-                "cannot resume a copy from or to `-`",
-                "a stream begins at its start",
-            )
-            .hint("leave --resume out, or name a file in the place of -"));
+            return Err(Error::new(Class::Usage, format!("cannot resume a copy {of}"), why)
+                .hint(format!("leave --resume out, or {instead}")));
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! What a copy tells at its end.
 
-use onode::human_size;
+use super::manner::Voice;
+use onode::{Result, human_size};
+use onode_console::Output;
 use serde::Serialize;
 use std::fmt;
 
@@ -27,6 +29,16 @@ pub struct Copied {
     pub excluded: u64,
     /// Devices, FIFOs and sockets that were not asked for.
     pub left_out: u64,
+}
+
+impl Copied {
+    /// Tells it, unless nobody wants to hear it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn report(&self, voice: Voice, output: &Output) -> Result<()> {
+        if voice == Voice::Quiet { Ok(()) } else { output.report(self) }
+    }
 }
 
 /// `1 file`, `2 files`.

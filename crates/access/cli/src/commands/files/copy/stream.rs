@@ -137,8 +137,8 @@ impl Side for Stream {
         self.append(data)
     }
 
-    fn set_xattr(&self, _: &Path, _: &Xattr) -> Result<()> {
-        Ok(())
+    fn set_xattr(&self, _: &Path, _: &Xattr) -> Result<bool> {
+        Ok(true)
     }
 
     fn finish(&self, _: &Path, entry: &Entry) -> Result<()> {

@@ -1,13 +1,14 @@
 //! The copy itself: a tree from one side to the other.
 
+use super::attributes::Attributes;
 use super::manner::{CopyManner, Existing, Voice};
 use super::report::Copied;
+use super::wanted::{Wanted, shows_progress};
 use super::{Entry, Identity, Kind, Side, progress};
 use indicatif::ProgressBar;
 use onode::{Class, Error, Result};
 use onode_console::Output;
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Bytes copied at once.
@@ -31,6 +32,7 @@ pub struct Copying<'a> {
     copied: Copied,
     /// Where files with several names were copied to.
     shared: HashMap<Identity, PathBuf>,
+    attributes: Attributes,
     bar: ProgressBar,
     buffer: Vec<u8>,
 }
@@ -53,6 +55,7 @@ impl<'a> Copying<'a> {
             output,
             copied: Copied { dry_run: manner.is_dry, ..Copied::default() },
             shared: HashMap::new(),
+            attributes: Attributes::default(),
             bar: ProgressBar::hidden(),
             buffer: vec![0; CHUNK_BYTES],
         }
@@ -75,19 +78,12 @@ impl<'a> Copying<'a> {
     /// # Errors
     /// As [`copy`](Self::copy).
     pub fn exactly(&mut self, from: End<'_>, to: End<'_>) -> Result<()> {
-        let what = || format!("cannot copy {}", from.side.name(from.path));
-        let Some(entry) = from.side.entry(from.path)? else {
-            return Err(Error::new(Class::NotFound, what(), "there is no such file"));
-        };
-        if entry.kind == Kind::Directory && !self.manner.recursive {
-            return Err(
-                Error::new(Class::Usage, what(), "it is a directory").hint("add -r to copy it with all it holds")
-            );
+        let wanted = Wanted { side: from.side, top: from.path, manner: self.manner };
+        let entry = wanted.entry()?;
+        if shows_progress(self.manner, self.output) {
+            self.bar = progress(wanted.total_bytes(from.path, &entry)?, self.output);
         }
-        let mut task = Task { from: from.side, to: to.side, top: from.path, run: self };
-        if task.shows_progress() {
-            task.run.bar = progress(task.total_bytes(from.path, &entry)?, task.run.output);
-        }
+        let mut task = Task { from: from.side, to: to.side, wanted, run: self };
         let outcome = task.tree(from.path, to.path, &entry);
         self.bar.finish_and_clear();
         outcome
@@ -98,7 +94,7 @@ impl<'a> Copying<'a> {
     /// # Errors
     /// If it cannot be written.
     pub fn report(&self) -> Result<()> {
-        if self.manner.voice == Voice::Quiet { Ok(()) } else { self.output.report(&self.copied) }
+        self.copied.report(self.manner.voice, self.output)
     }
 
     /// Tells of one file.
@@ -113,52 +109,14 @@ impl<'a> Copying<'a> {
 struct Task<'r, 'a, 's> {
     from: &'s dyn Side,
     to: &'s dyn Side,
-    /// Patterns of what is left out mean paths below it.
-    top: &'s Path,
+    wanted: Wanted<'s>,
     run: &'r mut Copying<'a>,
 }
 
 impl Task<'_, '_, '_> {
-    fn shows_progress(&self) -> bool {
-        let Copying { manner, output, .. } = &*self.run;
-        manner.voice != Voice::Quiet && !manner.is_dry && !output.json() && std::io::stderr().is_terminal()
-    }
-
-    /// Ends the copy if somebody asked for it.
-    fn check(&self, from: &Path) -> Result<()> {
-        let Some(why) = self.run.manner.stop.asked() else { return Ok(()) };
-        let what = format!("cannot copy {} to the end", self.from.name(from));
-        let hint = if self.from.goes_on() { "the same command with --resume goes on" } else { "run it again" };
-        Err(Error::new(Class::General, what, format!("{why}; {} before it", self.run.copied)).hint(hint))
-    }
-
-    fn is_wanted(&self, from: &Path, entry: &Entry) -> bool {
-        let below = from.strip_prefix(self.top).unwrap_or(from);
-        self.run.manner.excludes.admit(from.file_name(), below, entry.kind == Kind::Directory)
-    }
-
-    fn total_bytes(&self, from: &Path, entry: &Entry) -> Result<u64> {
-        self.check(from)?;
-        match entry.kind {
-            _ if !self.is_wanted(from, entry) => Ok(0),
-            Kind::File => Ok(entry.size),
-            Kind::Link(_) | Kind::Special(_) => Ok(0),
-            Kind::Directory => {
-                let mut total = 0u64;
-                for name in self.from.names(from)? {
-                    let inner = from.join(name);
-                    if let Some(entry) = self.from.entry(&inner)? {
-                        total = total.saturating_add(self.total_bytes(&inner, &entry)?);
-                    }
-                }
-                Ok(total)
-            }
-        }
-    }
-
     fn tree(&mut self, from: &Path, to: &Path, entry: &Entry) -> Result<()> {
-        self.check(from)?;
-        if !self.is_wanted(from, entry) {
+        self.wanted.check(from, &self.run.copied)?;
+        if !self.wanted.admits(from, entry) {
             self.run.copied.excluded += 1;
             self.tell("left out", from, None);
             return Ok(());
@@ -326,7 +284,7 @@ impl Task<'_, '_, '_> {
                 let buffer = self.run.buffer.get_mut(..wanted).unwrap_or_default();
                 let length = self.from.read(from, offset, buffer)?;
                 // Before the end is believed in: a stream ends when who writes it was interrupted.
-                self.check(from)?;
+                self.wanted.check(from, &self.run.copied)?;
                 let data = self.run.buffer.get(..length).unwrap_or_default();
                 if data.is_empty() {
                     return Ok(offset);
@@ -353,7 +311,7 @@ impl Task<'_, '_, '_> {
             return Ok(());
         }
         let xattrs = self.from.xattrs(from)?;
-        xattrs.iter().try_for_each(|xattr| self.to.set_xattr(to, xattr))?;
+        self.run.attributes.set(self.to, to, &xattrs, self.run.output)?;
         // An access list that was inherited and replaced may have changed the permissions.
         if xattrs.is_empty() { Ok(()) } else { self.to.finish(to, entry) }
     }

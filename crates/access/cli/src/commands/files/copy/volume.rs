@@ -160,12 +160,17 @@ impl Side for InVolume<'_> {
         Ok(())
     }
 
-    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<()> {
+    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<bool> {
         let node = resolve(self.files, path)?;
         let Xattr { name, value } = xattr;
-        let set = self.files.set_xattr(&Caller::root(), node.inode(), name, value, XattrFlags::Any);
-        let action = || format!("set the extended attribute {} of", OsStr::from_bytes(name).display());
-        set.map_err(|error| failed(&action(), path, &error))
+        match self.files.set_xattr(&Caller::root(), node.inode(), name, value, XattrFlags::Any) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == ErrorKind::NotSupported => Ok(false),
+            Err(error) => {
+                let action = format!("set the extended attribute {} of", OsStr::from_bytes(name).display());
+                Err(failed(&action, path, &error))
+            }
+        }
     }
 
     fn finish(&self, path: &Path, entry: &Entry) -> Result<()> {
