@@ -6,10 +6,11 @@
 //! was copied so far.
 
 mod attributes;
-mod exclude;
+pub mod exclude;
 mod host;
 pub mod manner;
 mod report;
+mod runs;
 pub mod stream;
 pub mod tar;
 mod task;
@@ -28,10 +29,11 @@ use std::path::Path;
 pub use host::Host;
 pub use manner::{CopyArguments, CopyManner};
 pub use report::Copied;
+pub use runs::Measure;
 pub use stream::Stream;
 pub use task::{Copying, End};
 pub use volume::InVolume;
-pub use wanted::shows_progress;
+pub use wanted::{Wanted, shows_progress};
 
 /// What a file is, as far as a copy keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use super::attributes::Attributes;
 use super::manner::{CopyManner, Existing, Voice};
 use super::report::Copied;
+use super::runs::{CHUNK_BYTES, fill, runs};
 use super::wanted::{Wanted, shows_progress};
 use super::{Entry, Identity, Kind, Side, progress};
 use indicatif::ProgressBar;
@@ -11,8 +12,6 @@ use onode_console::Output;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Bytes copied at once.
-const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes at the end of a part of a file that are compared before it is completed.
 const COMPARED_BYTES: u64 = 64 << 10;
 
@@ -243,11 +242,11 @@ impl Task<'_, '_, '_> {
             Existing::Resume if there.size == entry.size && there.modified == entry.modified => Ok(Beginning::Done),
             Existing::Resume if there.size == 0 || there.size >= entry.size => Ok(Beginning::Anew),
             Existing::Resume => {
-                let compared = there.size.min(COMPARED_BYTES);
-                let mut parts = [vec![0; compared as usize], vec![0; compared as usize]];
-                let [ours, theirs] = &mut parts;
-                let is_same = fill(self.from, from, there.size - compared, ours)?
-                    && fill(self.to, to, there.size - compared, theirs)?
+                let compared = there.size.min(COMPARED_BYTES) as usize;
+                let at = there.size - compared as u64;
+                let [mut ours, mut theirs] = [vec![0; compared], vec![0; compared]];
+                let is_same = fill(self.from, from, at, &mut ours)? == compared
+                    && fill(self.to, to, at, &mut theirs)? == compared
                     && ours == theirs;
                 Ok(if is_same { Beginning::Behind(there.size) } else { Beginning::Anew })
             }
@@ -275,26 +274,29 @@ impl Task<'_, '_, '_> {
 
     /// Copies bytes from `start` on; returns where the file ends.
     fn content(&mut self, from: &Path, to: &Path, entry: &Entry, start: u64) -> Result<u64> {
+        let chunk = CHUNK_BYTES as u64;
         let mut offset = start;
         while let Some(range) = self.from.data(from, offset)? {
-            self.run.bar.inc(range.start.saturating_sub(offset));
-            offset = offset.max(range.start);
+            let first = offset.max(range.start / chunk * chunk);
+            self.run.bar.inc(first - offset);
+            offset = first;
             while offset < range.end {
-                let wanted = (range.end - offset).min(CHUNK_BYTES as u64) as usize;
+                let wanted = (chunk - offset % chunk) as usize;
                 let buffer = self.run.buffer.get_mut(..wanted).unwrap_or_default();
-                let length = self.from.read(from, offset, buffer)?;
+                let length = fill(self.from, from, offset, buffer)?;
                 // Before the end is believed in: a stream ends when who writes it was interrupted.
                 self.wanted.check(from, &self.run.copied)?;
                 let data = self.run.buffer.get(..length).unwrap_or_default();
-                if data.is_empty() {
-                    return Ok(offset);
-                }
                 // What is all zeros stays a hole; the size is set at the end.
-                if data.iter().any(|byte| *byte != 0) {
-                    self.to.write(to, offset, data)?;
+                for run in runs(data) {
+                    let at = offset + run.start as u64;
+                    self.to.write(to, at, data.get(run).unwrap_or_default())?;
                 }
                 offset += length as u64;
                 self.run.bar.inc(length as u64);
+                if length < wanted {
+                    return Ok(offset);
+                }
             }
         }
         Ok(offset.max(entry.size))
@@ -315,16 +317,4 @@ impl Task<'_, '_, '_> {
         // An access list that was inherited and replaced may have changed the permissions.
         if xattrs.is_empty() { Ok(()) } else { self.to.finish(to, entry) }
     }
-}
-
-/// Reads so many bytes; whether there are as many.
-fn fill(side: &dyn Side, path: &Path, offset: u64, buffer: &mut [u8]) -> Result<bool> {
-    let mut filled = 0;
-    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match side.read(path, offset + filled as u64, rest)? {
-            0 => return Ok(false),
-            more => filled += more,
-        }
-    }
-    Ok(true)
 }

@@ -4,6 +4,7 @@ use super::writer::Writer;
 use super::{Member, MemberKind};
 use crate::commands::files::copy::manner::{CopyManner, Voice};
 use crate::commands::files::copy::report::Copied;
+use crate::commands::files::copy::runs::CHUNK_BYTES;
 use crate::commands::files::copy::wanted::{Wanted, shows_progress};
 use crate::commands::files::copy::{Entry, Identity, Kind, Side, progress};
 use indicatif::ProgressBar;
@@ -14,9 +15,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// Bytes packed at once.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// What is packed.
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@ use super::{Member, MemberKind};
 use crate::commands::files::copy::attributes::Attributes;
 use crate::commands::files::copy::manner::{CopyManner, Existing, Voice};
 use crate::commands::files::copy::report::Copied;
+use crate::commands::files::copy::runs::{CHUNK_BYTES, runs};
 use crate::commands::files::copy::{Entry, Kind, Side, Xattr};
 use indicatif::ProgressBar;
 use onode::{Class, Error, Result};
@@ -13,9 +14,6 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Bytes unpacked at once.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// An archive that is being unpacked.
 pub struct Unpacking<'a> {
@@ -275,8 +273,9 @@ impl Unpacking<'_> {
                     return Err(reader.fault("it is damaged: a file has less content than it is said"));
                 }
                 // What is all zeros stays a hole; the size is set at the end.
-                if data.iter().any(|byte| *byte != 0) {
-                    self.side.write(path, offset, data)?;
+                for run in runs(data) {
+                    let at = offset + run.start as u64;
+                    self.side.write(path, at, data.get(run).unwrap_or_default())?;
                 }
                 offset += length as u64;
                 self.bar.set_position(reader.offset());
