@@ -103,6 +103,34 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn several_files_go_into_a_directory() {
+    let place = Place::new("several");
+    let image = place.image("disk.img");
+    let files: Vec<_> = ["a", "b", "c"].iter().map(|name| place.file(name, name.as_bytes())).collect();
+    let put = |to: &str| {
+        let mut command = onode!("put", &image);
+        command.args(&files).arg(to);
+        command
+    };
+    let before = fs::read(&image).expect("image");
+    is_clear(&put("/none").fails(2), "/none");
+    onode!("put", &image, &files[0], place.path("gone"), "/").fails(20);
+    is_clear(&onode!("put", &image, &files[0], place.directory("d"), "/").fails(2), "add -r");
+    is_clear(&onode!("put", &image, &files[0], "-", "/").fails(2), "by itself");
+    is_clear(&onode!("put", &image, &files[0], &files[0], "/").fails(2), "same name");
+    assert!(fs::read(&image).expect("image").len() == before.len());
+    onode!("mkdir", &image, "/all").succeeds();
+    assert_eq!(put("/all").succeeds(), "copied 3 files, 3 B\n");
+    assert_eq!(onode!("cat", &image, "/all/a", "/all/b", "/all/c").succeeds(), "abc");
+    let shown = onode!("stat", &image, "/all/[ab]").succeeds();
+    assert!(shown.contains("file       /all/a") && shown.contains("\n\nfile       /all/b"), "{shown}");
+    let shown = json(&onode!("--json", "stat", &image, "/all/*").succeeds());
+    assert_eq!(shown.as_array().map(Vec::len), Some(3));
+    assert!(json(&onode!("--json", "stat", &image, "/all/a").succeeds()).is_object());
+    onode!("stat", &image, "/none/*").fails(20);
+}
+
+#[test]
 fn as_much_is_told_as_is_wished() {
     let place = Place::new("told");
     let (image, tree) = (place.image("disk.img"), tree(&place));

@@ -28,13 +28,13 @@ use tree::TreeArguments;
     onode mkfs --encrypt disk.img                         (asks for a passphrase; see onode key)\n  \
     onode mkfs --encrypt --key-file disk.key disk.img\n  \
     onode mkfs --from ./rootfs --owner root root.img      (as large as it needs)\n  \
-    onode mkfs --from ./rootfs --uuid 6b8f1c4e-0a3d-4f6e-9f5a-2d1c7b9e8a10 --time 1700000000 root.img\n\n\
-    --from keeps content with its holes, owners, permissions, times, symbolic and hard links, extended\n\
-    attributes with ACLs, devices, FIFOs and sockets. Without --size an image of flash gets a quarter more\n\
-    than the files take, and 4 MiB; they are read twice then. With --uuid and --time (or SOURCE_DATE_EPOCH)\n\
-    the same files and options make the same bytes, on any computer; not with --encrypt, whose keys are drawn.\n\
-    Whoever knows the number can choose names that are slow to look up. If it fails or is interrupted no\n\
-    image is left.\n\n\
+    onode mkfs --from ./rootfs --uuid \"$UUID\" --time \"$(git log -1 --format=%ct)\" root.img\n\n\
+    --from keeps content with its holes, owners, permissions, times, symbolic and hard links,\n\
+    extended attributes with ACLs, devices, FIFOs and sockets. Without --size an image of flash gets a\n\
+    quarter more than the files take, and 4 MiB; they are read twice then. With --uuid and --time (or\n\
+    SOURCE_DATE_EPOCH) the same files and options make the same bytes, on any computer; not with\n\
+    --encrypt, whose keys are drawn, nor with map= in the spec. Whoever knows the number can choose\n\
+    names that are slow to look up. If it fails or is interrupted no image is left.\n\n\
     Placements: combined, split, split+atime, user-cleaner, age-chain, sepbit, lifespan, hints.\n\
     Sizes are written as 4096, 4K, 512M, 8G. The image file is sparse: it grows as it fills.")]
 pub struct Arguments {

@@ -88,6 +88,16 @@ impl<'a> Copying<'a> {
         outcome
     }
 
+    /// What was copied so far.
+    pub fn copied(&self) -> Copied {
+        self.copied.clone()
+    }
+
+    /// Only that was copied: what came after it was taken back.
+    pub fn take_back(&mut self, to: Copied) {
+        self.copied = to;
+    }
+
     /// Tells what was copied, unless nobody wants to hear it.
     ///
     /// # Errors
