@@ -149,3 +149,15 @@ pub fn progress(bytes: u64, output: &Output) -> ProgressBar {
     }
     bar
 }
+
+/// The same where nobody knows how much there is.
+pub fn progress_without_end(output: &Output) -> ProgressBar {
+    if output.json() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {bytes} {bytes_per_sec} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -24,8 +24,9 @@ const NOT_BY_A_TRANSACTION: [Class; 3] = [Class::VolumeFull, Class::InUse, Class
     Ctrl-C ends the copy after the piece at hand, what was copied stays, and --resume goes on.\n\n\
     An archive (--tar) is not unpacked as a whole either: what an error or an interrupt leaves is told\n\
     and stays. Nothing outside of the directory is touched: names with `..`, absolute names, and names\n\
-    that lead through a symbolic link are refused. Holes, nanoseconds, hard links, extended attributes\n\
-    and ACLs come along from what GNU tar writes with `--xattrs --xattrs-include='*'`.\n\n\
+    that lead through a symbolic link are refused. Owners are numbers. Holes, nanoseconds, hard links,\n\
+    extended attributes and ACLs come along from what GNU tar writes with\n\
+    `--format=posix --sparse --xattrs --xattrs-include='*'`.\n\n\
     Examples:\n  onode put disk.img notes.txt\n  onode put disk.img *.jpg /photos\n  \
     onode put -r disk.img ./photos /backup/photos\n  \
     pg_dump mail | onode put disk.img - /mail.sql\n  \

@@ -5,6 +5,7 @@
 
 use super::wanted::Wanted;
 use super::{Entry, Identity, Kind, Side};
+use indicatif::ProgressBar;
 use onode::Result;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -49,14 +50,20 @@ pub fn fill(side: &dyn Side, path: &Path, offset: u64, buffer: &mut [u8]) -> Res
 /// How much a tree has.
 #[derive(Debug, Default)]
 pub struct Measure {
-    /// Bytes of files, in whole blocks and without holes.
+    /// Bytes of files without their holes, and of extended attributes.
     pub bytes: u64,
     /// Files of any kind.
     pub files: u64,
     shared: HashSet<Identity>,
+    bar: Option<ProgressBar>,
 }
 
 impl Measure {
+    /// One that shows how much it has read.
+    pub fn shown(bar: ProgressBar) -> Self {
+        Self { bar: Some(bar), ..Self::default() }
+    }
+
     /// Adds what is at and below a path. All of it is read.
     ///
     /// # Errors
@@ -88,9 +95,9 @@ impl Measure {
                     wanted.check(path, &super::Copied::default())?;
                     let length = fill(side, path, offset, &mut buffer)?;
                     let data = buffer.get(..length).unwrap_or_default();
-                    let blocks = runs(data).into_iter().map(|run| run.len().next_multiple_of(BLOCK_BYTES) as u64);
-                    self.bytes += blocks.sum::<u64>();
+                    self.bytes += runs(data).into_iter().map(|run| run.len() as u64).sum::<u64>();
                     offset += CHUNK_BYTES as u64;
+                    self.bar.iter().for_each(|bar| bar.inc(length as u64));
                     if length < CHUNK_BYTES {
                         break;
                     }

@@ -13,6 +13,8 @@ mod pack;
 mod reader;
 mod records;
 mod sparse;
+#[cfg(test)]
+mod tests;
 mod unpack;
 mod writer;
 

@@ -2,9 +2,11 @@
 
 use crate::commands::files::copy::stream::read_input;
 use crate::commands::files::copy::tar::{Reader, Unpacking};
-use crate::commands::files::copy::{Copied, CopyManner, InVolume, Stream, progress, shows_progress};
+use crate::commands::files::copy::{
+    Copied, CopyManner, InVolume, Stream, progress, progress_without_end, shows_progress,
+};
 use crate::signals::Stop;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use onode::{Error, Result, Volume};
 use onode_console::Output;
 use std::fs::File;
@@ -60,12 +62,7 @@ impl Archive {
         let bar = match self.bytes {
             _ if !shows_progress(manner, output) => ProgressBar::hidden(),
             Some(bytes) => progress(bytes, output),
-            // Nobody knows how much there is.
-            None => {
-                let bar = ProgressBar::no_length();
-                let style = ProgressStyle::with_template("{spinner} {bytes} {bytes_per_sec} {msg}");
-                if let Ok(style) = style { bar.with_style(style) } else { bar }
-            }
+            None => progress_without_end(output),
         };
         let side = InVolume::new(volume);
         let unpacking = Unpacking { side: &side, directory, manner, output, bar, attributes: Default::default() };

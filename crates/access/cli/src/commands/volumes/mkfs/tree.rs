@@ -4,8 +4,10 @@
 use crate::commands::files::copy::exclude::Excludes;
 use crate::commands::files::copy::manner::Owner;
 use crate::commands::files::copy::{CopyManner, Copying, End, Host, InVolume, Measure, Wanted};
+use crate::commands::files::copy::{progress_without_end, shows_progress};
 use crate::commands::volumes::key::FirstKey;
 use crate::signals::Stop;
+use indicatif::ProgressBar;
 use onode::keys::NewKey;
 use onode::{Class, CreateOptions, Error, FileSystem, Flash, Medium, Result, Spec, Volume};
 use onode_base::Timestamp;
@@ -18,7 +20,7 @@ const EPOCH: &str = "SOURCE_DATE_EPOCH";
 /// What a volume needs beside its files, and each file beside its content.
 const BASE_BYTES: u64 = 4 << 20;
 /// As [`BASE_BYTES`].
-const FILE_BYTES: u64 = 1 << 10;
+const FILE_BYTES: u64 = 512;
 /// Sizes of images that nobody chose are whole numbers of that.
 const SIZE_UNIT_BYTES: u64 = 1 << 20;
 /// How often an image is made larger if it turns out too small.
@@ -155,6 +157,16 @@ impl FirstTree<'_> {
     /// # Errors
     /// Those of the directory and of the volume. No image is left then.
     pub fn fill(&self, spec: &Spec, options: &CreateOptions, key: &FirstKey<'_>) -> Result<()> {
+        self.filled(spec, options, key).map_err(|error| match self.manner.stop.asked() {
+            Some(why) => {
+                let why = format!("{why}; no image is left");
+                Error::new(error.class, format!("cannot make {spec}"), why).hint("run it again")
+            }
+            None => error,
+        })
+    }
+
+    fn filled(&self, spec: &Spec, options: &CreateOptions, key: &FirstKey<'_>) -> Result<()> {
         let Some(size) = self.size_for(spec)? else { return key.hand(spec, &|key| self.make(spec, options, key)) };
         let sized = |size: u64| {
             let mut spec = spec.clone();
@@ -188,8 +200,14 @@ impl FirstTree<'_> {
             return Ok(None);
         }
         let wanted = Wanted { side: &Host, top: &self.directory, manner: &self.manner };
-        let mut measure = Measure::default();
-        measure.add(&wanted, &self.directory, &wanted.entry()?)?;
+        let bar = match shows_progress(&self.manner, self.output) {
+            true => progress_without_end(self.output).with_message("reading how much there is"),
+            false => ProgressBar::hidden(),
+        };
+        let mut measure = Measure::shown(bar.clone());
+        let measured = measure.add(&wanted, &self.directory, &wanted.entry()?);
+        bar.finish_and_clear();
+        measured?;
         let bytes = measure.bytes.saturating_add(measure.files.saturating_mul(FILE_BYTES));
         Ok(Some((bytes + bytes / 4 + BASE_BYTES).next_multiple_of(SIZE_UNIT_BYTES)))
     }
@@ -204,12 +222,5 @@ impl FirstTree<'_> {
             None => Volume::create_filled(spec, options, &fill),
             Some(key) => Volume::create_encrypted_filled(spec, options, key, &fill),
         }
-        .map_err(|error| match self.manner.stop.asked() {
-            Some(why) => {
-                let why = format!("{why}; no image is left");
-                Error::new(error.class, format!("cannot make {spec}"), why).hint("run it again")
-            }
-            None => error,
-        })
     }
 }
