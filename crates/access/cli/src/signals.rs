@@ -42,29 +42,35 @@ pub fn forward<T: Send + 'static>(to: Sender<T>, tell: fn(&'static str) -> T) ->
 /// Whether an end was asked for: for work that looks between its steps. Who asks a second time does
 /// not wait for the next step: the process ends.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicUsize>);
+pub struct Stop {
+    asked: Arc<AtomicUsize>,
+    listens: Arc<AtomicBool>,
+}
 
 impl Stop {
-    /// Listens from now on, for the rest of the process's life.
+    /// Listens from now on, for the rest of the process's life. Not before there is work: nothing
+    /// would look while somebody is asked for a passphrase.
     ///
     /// # Errors
     /// If the handlers cannot be installed.
-    pub fn listen() -> Result<Self> {
-        let stop = Self::default();
+    pub fn listen(&self) -> Result<()> {
+        if self.listens.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         let is_second = Arc::new(AtomicBool::new(false));
         for signal in ENDS {
             // In this order: what ends the process comes before what says that there was a first.
             flag::register_conditional_default(signal, Arc::clone(&is_second))
                 .and_then(|_| flag::register(signal, Arc::clone(&is_second)))
-                .and_then(|_| flag::register_usize(signal, Arc::clone(&stop.0), signal as usize))
+                .and_then(|_| flag::register_usize(signal, Arc::clone(&self.asked), signal as usize))
                 .map_err(|error| Error::host(WHAT, &error))?;
         }
-        Ok(stop)
+        Ok(())
     }
 
     /// What was asked for, if an end was.
     pub fn asked(&self) -> Option<&'static str> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.asked.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(name(signal as i32)),
         }

@@ -101,7 +101,7 @@ impl CopyManner {
 }
 
 impl CopyArguments {
-    /// What the options mean. From now on an interrupt ends the copy, not the process.
+    /// What the options mean.
     ///
     /// # Errors
     /// `Usage` for a pattern that cannot be meant.
@@ -122,7 +122,7 @@ impl CopyArguments {
             },
             excludes: Excludes::new(&self.exclude)?,
             owner: None,
-            stop: Stop::listen()?,
+            stop: Stop::default(),
         })
     }
 

@@ -77,6 +77,7 @@ impl<'a> Copying<'a> {
     /// # Errors
     /// As [`copy`](Self::copy).
     pub fn exactly(&mut self, from: End<'_>, to: End<'_>) -> Result<()> {
+        self.manner.stop.listen()?;
         let wanted = Wanted { side: from.side, top: from.path, manner: self.manner };
         let entry = wanted.entry()?;
         if shows_progress(self.manner, self.output) {

@@ -6,7 +6,6 @@ use crate::commands::files::copy::manner::Owner;
 use crate::commands::files::copy::{CopyManner, Copying, End, Host, InVolume, Measure, Wanted};
 use crate::commands::files::copy::{progress_without_end, shows_progress};
 use crate::commands::volumes::key::FirstKey;
-use crate::signals::Stop;
 use indicatif::ProgressBar;
 use onode::keys::NewKey;
 use onode::{Class, CreateOptions, Error, FileSystem, Flash, Medium, Result, Spec, Volume};
@@ -144,7 +143,6 @@ impl TreeArguments {
             keeps_all: true,
             excludes: Excludes::new(&self.exclude)?,
             owner: self.owner()?,
-            stop: Stop::listen()?,
             ..CopyManner::default()
         };
         Ok(Some(FirstTree { directory, manner, output }))
@@ -167,7 +165,6 @@ impl FirstTree<'_> {
     }
 
     fn filled(&self, spec: &Spec, options: &CreateOptions, key: &FirstKey<'_>) -> Result<()> {
-        let Some(size) = self.size_for(spec)? else { return key.hand(spec, &|key| self.make(spec, options, key)) };
         let sized = |size: u64| {
             let mut spec = spec.clone();
             if let Spec::Flash(flash) = &mut spec {
@@ -176,7 +173,8 @@ impl FirstTree<'_> {
             spec
         };
         key.hand(spec, &|key| {
-            let mut size = size;
+            self.manner.stop.listen()?;
+            let Some(mut size) = self.size_for(spec)? else { return self.make(spec, options, key) };
             for _ in 1..TRIES {
                 match self.make(&sized(size), options, key) {
                     // What metadata takes can only be tried.

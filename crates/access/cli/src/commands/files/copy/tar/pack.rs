@@ -59,6 +59,7 @@ impl<'a> Packing<'a> {
     /// # Errors
     /// Those of the side, and of who takes the archive.
     pub fn add(&mut self, top: Top<'_>) -> Result<()> {
+        self.manner.stop.listen()?;
         let wanted = Wanted { side: top.side, top: top.path, manner: self.manner };
         let entry = wanted.entry()?;
         if shows_progress(self.manner, self.output) {

@@ -54,6 +54,7 @@ impl Unpacking<'_> {
     /// # Errors
     /// Those of the archive and of the side, with what was unpacked before.
     pub fn run(&self, mut reader: Reader<'_>) -> Result<Copied> {
+        self.manner.stop.listen()?;
         let mut done = Unpacked::default();
         done.copied.dry_run = self.manner.is_dry;
         let outcome = self.all(&mut reader, &mut done);
