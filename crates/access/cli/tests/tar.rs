@@ -308,6 +308,28 @@ fn hostile_archives_stay_within_their_directory() {
 }
 
 #[test]
+fn an_interrupt_tells_what_was_unpacked() {
+    let place = Place::new("tar-interrupt");
+    let image = place.image("disk.img");
+    let mut command = onode!("put", "--tar", &image, "-", "/in");
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let content = vec![b'x'; 3 << 20];
+    let members = [&b"a"[..], b"b"].map(|name| member(name, EntryType::Regular, b"", &content)).concat();
+    // The second is not complete; more than a pipe holds of it was taken.
+    pipe.write_all(&members[..5 << 20]).expect("the first of it");
+    let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("it ends");
+    drop(pipe);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    is_clear(&told, "interrupted; copied 1 file, 3.0 MiB before it, which stays");
+    assert!(onode!("cat", &image, "/in/a").output().expect("it runs").stdout == content);
+    onode!("check", &image).succeeds();
+}
+
+#[test]
 fn what_is_no_archive_or_only_a_part_is_told() {
     let place = Place::new("tar-damaged");
     let image = place.image("disk.img");
