@@ -62,7 +62,7 @@ pub use spec::ram::Ram;
 pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
-pub use volume::{CreateOptions, Inodes, MountOptions, Volume, open_device, repair_files};
+pub use volume::{CreateOptions, FirstFiles, Inodes, MountOptions, Volume, open_device, repair_files};
 
 #[cfg(feature = "encryption")]
 pub use volume::keys;

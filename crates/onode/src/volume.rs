@@ -22,9 +22,9 @@ mod settled;
 pub mod transactions;
 
 use crate::error::{Class, Error, Result};
-use crate::host::clock::{SystemClock, clock_for};
-use crate::host::random_bytes;
-use crate::open::access::{Access, NewVolume, Opened, Users};
+use crate::host::clock::{FixedClock, SystemClock, clock_for};
+use crate::host::{derived, random_bytes};
+use crate::open::access::{Access, Fill, NewVolume, Opened, Users};
 use crate::open::device;
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
@@ -32,7 +32,7 @@ use crate::volume::face::BlockFace;
 use keys::unlocked;
 #[cfg(not(feature = "encryption"))]
 use locked::unlocked;
-use onode_base::{Clock, ErrorKind};
+use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_fs::FileSystem;
 use onode_object::{Compression, ObjectDevice};
 #[cfg(not(feature = "compression"))]
@@ -61,6 +61,9 @@ pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(A
     Ok((device, opened.notes))
 }
 
+/// The key of a volume's names as a number that follows from another.
+const HASH_KEY: u8 = 0xff;
+
 /// How to make a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
@@ -74,7 +77,16 @@ pub struct CreateOptions {
     pub replace: bool,
     /// Where inodes are kept.
     pub inodes: Inodes,
+    /// Its unique number, from which all others follow that a volume has: two that are made alike
+    /// are the same bytes. Who chooses names in it can know where in a directory they come, which
+    /// a number that nobody knows prevents. `None`: all are drawn.
+    pub uuid: Option<[u8; 16]>,
+    /// The moment at which it is made, and all in it that has no time of its own. `None`: now.
+    pub time: Option<Timestamp>,
 }
+
+/// Puts the first files into a volume.
+pub type FirstFiles<'a> = dyn Fn(&FileSystem) -> Result<()> + 'a;
 
 /// An open volume.
 #[derive(Debug)]
@@ -94,13 +106,16 @@ impl Volume {
     /// # Errors
     /// `Exists` if there is something already, `BadSize`, `HostFull`, ...
     pub fn create(spec: &Spec, options: &CreateOptions) -> Result<()> {
-        #[cfg(feature = "tier")]
-        mapped::check_new(spec)?;
-        let fill = |device: &dyn ObjectDevice| format(spec, device, options);
-        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })?;
-        #[cfg(feature = "tier")]
-        mapped::map_new(spec)?;
-        Ok(())
+        created_and_mapped(spec, options, &|device| format(spec, device.as_ref(), options))
+    }
+
+    /// Makes a volume with files in it. If anything fails, also in `fill`, an image file is gone
+    /// again.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); those of `fill`.
+    pub fn create_filled(spec: &Spec, options: &CreateOptions, fill: &FirstFiles<'_>) -> Result<()> {
+        created_and_mapped(spec, options, &|device| filled(spec, device, options, fill))
     }
 
     /// Makes an empty volume that is encrypted: content, names and sizes. From then on whoever
@@ -110,8 +125,22 @@ impl Volume {
     /// As [`create`](Self::create); `Usage` for a key that cannot be one.
     #[cfg(feature = "encryption")]
     pub fn create_encrypted(spec: &Spec, options: &CreateOptions, key: &keys::NewKey<'_>) -> Result<()> {
-        let fill = |device: &dyn ObjectDevice| format(spec, &keys::created(spec, device, key)?, options);
-        device::create(spec, NewVolume { replace: options.replace, uuid: random_bytes()?, fill: &fill })
+        created(spec, options, &|device| format(spec, keys::created(spec, device, key)?.as_ref(), options))
+    }
+
+    /// Makes a volume that is encrypted, with files in it. Its keys are drawn: no two are the same
+    /// bytes.
+    ///
+    /// # Errors
+    /// As [`create_encrypted`](Self::create_encrypted) and [`create_filled`](Self::create_filled).
+    #[cfg(feature = "encryption")]
+    pub fn create_encrypted_filled(
+        spec: &Spec,
+        options: &CreateOptions,
+        key: &keys::NewKey<'_>,
+        fill: &FirstFiles<'_>,
+    ) -> Result<()> {
+        created(spec, options, &|device| filled(spec, &keys::created(spec, device, key)?, options, fill))
     }
 
     /// Opens a volume. One in memory is made on the spot.
@@ -246,16 +275,48 @@ pub fn repair_files(spec: &Spec, device: &dyn ObjectDevice) -> Result<onode_fs::
     repaired.map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))
 }
 
+/// Makes the devices of a volume and has its first content put on them.
+fn created(spec: &Spec, options: &CreateOptions, fill: &Fill<'_>) -> Result<()> {
+    let is_fixed = options.uuid.is_some();
+    let uuid = options.uuid.map_or_else(random_bytes, Ok)?;
+    device::create(spec, NewVolume { replace: options.replace, uuid, is_fixed, fill })
+}
+
+/// The same, and has directories mapped to the fast disk as the spec says.
+fn created_and_mapped(spec: &Spec, options: &CreateOptions, fill: &Fill<'_>) -> Result<()> {
+    #[cfg(feature = "tier")]
+    mapped::check_new(spec)?;
+    created(spec, options, fill)?;
+    #[cfg(feature = "tier")]
+    mapped::map_new(spec)?;
+    Ok(())
+}
+
+/// Puts an empty volume on a device, and files into it.
+fn filled(spec: &Spec, device: &Arc<dyn ObjectDevice>, options: &CreateOptions, fill: &FirstFiles<'_>) -> Result<()> {
+    format(spec, device.as_ref(), options)?;
+    let clock: Arc<dyn Clock> = match options.time {
+        Some(time) => Arc::new(FixedClock(time)),
+        None => clock_for(device.as_ref()),
+    };
+    let failed = |error: onode_fs::Error| Volume::error(format!("cannot fill {spec}"), &error);
+    let files = FileSystem::mount(Arc::clone(device), clock, MountOptions::default()).map_err(failed)?;
+    fill(&files)?;
+    // Whoever made the device closes it.
+    files.sync().map_err(failed)
+}
+
 fn format(spec: &Spec, device: &dyn ObjectDevice, options: &CreateOptions) -> Result<()> {
     let settings = onode_fs::FormatOptions {
         uuid: device.info().uuid,
-        hash_key: random_bytes()?,
+        hash_key: options.uuid.map_or_else(random_bytes, |uuid| Ok(derived(uuid, HASH_KEY)))?,
         label: options.label.clone(),
         uid: options.uid,
         gid: options.gid,
         inodes: options.inodes,
     };
-    onode_fs::format(device, &settings, SystemClock.now()).map_err(|error| {
+    let now = options.time.unwrap_or_else(|| SystemClock.now());
+    onode_fs::format(device, &settings, now).map_err(|error| {
         let made = Volume::error(format!("cannot make {spec}"), &error);
         if error.kind == ErrorKind::Invalid { Error { class: Class::Usage, ..made } } else { made }
     })

@@ -46,8 +46,8 @@ pub struct Command {
 enum Verb {
     /// Make an image if there is none, mount it and stay in the foreground until Ctrl-C.
     Up(up::Arguments),
-    /// Make an empty volume in a new image.
-    Mkfs(mkfs::Arguments),
+    /// Make a volume in a new image, empty or with the files of a directory.
+    Mkfs(Box<mkfs::Arguments>),
     /// Mount an image.
     Mount(mount::Arguments),
     /// Unmount a directory and wait until everything is saved.

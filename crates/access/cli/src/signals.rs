@@ -1,31 +1,78 @@
-//! Signals that ask for an end (interrupt, termination, hang-up), as a flag and a wake-up.
+//! Signals that ask for an end (interrupt, termination, hang-up), as a wake-up or as a flag.
 
 use onode::{Class, Error, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
+
+const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+const WHAT: &str = "cannot listen for signals";
+
+/// What a signal that asks for an end is called.
+const fn name(signal: i32) -> &'static str {
+    match signal {
+        SIGINT => "interrupted",
+        SIGTERM => "asked to terminate",
+        _ => "the terminal hung up",
+    }
+}
 
 /// Calls `tell` for every signal that asks for an end, for the rest of the process's life.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
 pub fn forward<T: Send + 'static>(to: Sender<T>, tell: fn(&'static str) -> T) -> Result<()> {
-    let what = "cannot listen for signals";
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| Error::host(what, &error))?;
+    let mut signals = Signals::new(ENDS).map_err(|error| Error::host(WHAT, &error))?;
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
-                let name = match signal {
-                    SIGINT => "interrupted",
-                    SIGTERM => "asked to terminate",
-                    _ => "the terminal hung up",
-                };
-                if to.send(tell(name)).is_err() {
+                if to.send(tell(name(signal))).is_err() {
                     break;
                 }
             }
         })
-        .map_err(|error| Error::new(Class::General, what, error.to_string()))?;
+        .map_err(|error| Error::new(Class::General, WHAT, error.to_string()))?;
     Ok(())
+}
+
+/// Whether an end was asked for: for work that looks between its steps. Who asks a second time does
+/// not wait for the next step: the process ends.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    asked: Arc<AtomicUsize>,
+    listens: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Listens from now on, for the rest of the process's life. Not before there is work: nothing
+    /// would look while somebody is asked for a passphrase.
+    ///
+    /// # Errors
+    /// If the handlers cannot be installed.
+    pub fn listen(&self) -> Result<()> {
+        if self.listens.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let is_second = Arc::new(AtomicBool::new(false));
+        for signal in ENDS {
+            // In this order: what ends the process comes before what says that there was a first.
+            flag::register_conditional_default(signal, Arc::clone(&is_second))
+                .and_then(|_| flag::register(signal, Arc::clone(&is_second)))
+                .and_then(|_| flag::register_usize(signal, Arc::clone(&self.asked), signal as usize))
+                .map_err(|error| Error::host(WHAT, &error))?;
+        }
+        Ok(())
+    }
+
+    /// What was asked for, if an end was.
+    pub fn asked(&self) -> Option<&'static str> {
+        match self.asked.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(name(signal as i32)),
+        }
+    }
 }

@@ -92,6 +92,12 @@ impl Output {
         };
     }
 
+    /// Tells on standard error of one thing that was done, in a line that stays.
+    pub fn detail(&self, text: &str) {
+        let line = if self.json { json!({ "note": text }).to_string() } else { quote::message(text).into_owned() };
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+
     /// Whether a live line makes sense.
     pub fn is_live(&self) -> bool {
         !self.json && io::stdout().is_terminal()

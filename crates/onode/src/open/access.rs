@@ -5,6 +5,8 @@
 )]
 
 use crate::error::{Class, Error, Result};
+#[cfg(any(feature = "tier", feature = "pool"))]
+use crate::host::{derived, random_bytes};
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
 use onode_fs::Options as MountOptions;
@@ -64,8 +66,25 @@ pub(crate) struct NewVolume<'a> {
     pub(crate) replace: bool,
     /// Its unique number.
     pub(crate) uuid: [u8; 16],
+    /// Other numbers follow from that one: nothing is drawn.
+    #[cfg_attr(
+        not(any(feature = "tier", feature = "pool")),
+        expect(dead_code, reason = "only volumes of several parts have other numbers")
+    )]
+    pub(crate) is_fixed: bool,
     /// Puts the first content on its device.
-    pub(crate) fill: &'a dyn Fn(&dyn ObjectDevice) -> Result<()>,
+    pub(crate) fill: &'a Fill<'a>,
+}
+
+/// Puts the first content on a device.
+pub(crate) type Fill<'a> = dyn Fn(&Arc<dyn ObjectDevice>) -> Result<()> + 'a;
+
+#[cfg(any(feature = "tier", feature = "pool"))]
+impl NewVolume<'_> {
+    /// The unique number of a part of it.
+    pub(crate) fn uuid_of_part(&self, part: u8) -> Result<[u8; 16]> {
+        if self.is_fixed { Ok(derived(self.uuid, part)) } else { random_bytes() }
+    }
 }
 
 /// A device that was opened.

@@ -157,22 +157,31 @@ fn refused(spec: &Spec, error: onode_object::Error) -> Error {
     }
 }
 
+/// A member of a pool that is to be made, with its own volume.
+#[derive(Clone)]
+struct Made<'a> {
+    spec: &'a Spec,
+    device: Arc<dyn ObjectDevice>,
+}
+
 /// Makes the volumes of members one after another and the pool over all of them, each member's
 /// volume in the hands of the one before: whatever fails, nothing is left of any.
-fn create_next(spec: &Spec, specs: &[Spec], made: &[(&Spec, &dyn ObjectDevice)], new: NewVolume<'_>) -> Result<()> {
+fn create_next(spec: &Spec, specs: &[Spec], made: &[Made<'_>], new: NewVolume<'_>) -> Result<()> {
     let failed = |error: &onode_object::Error| volume_error(format!("cannot make {spec}"), error);
     let Some((first, rest)) = specs.split_first() else {
-        let member = |(spec, device): &(&Spec, _)| PoolMember { name: spec.to_string(), device: *device };
+        let member = |one: &Made<'_>| PoolMember { name: one.spec.to_string(), device: Arc::clone(&one.device) };
         let pool = Pool::create(new.uuid, made.iter().map(member).collect()).map_err(|error| failed(&error))?;
+        let pool: Arc<dyn ObjectDevice> = Arc::new(pool);
         (new.fill)(&pool)?;
         return pool.close().map_err(|error| failed(&error));
     };
-    let fill = |device: &dyn ObjectDevice| {
-        let mut all: Vec<(&Spec, &dyn ObjectDevice)> = made.to_vec();
-        all.push((first, device));
+    let fill = |device: &Arc<dyn ObjectDevice>| {
+        let mut all = made.to_vec();
+        all.push(Made { spec: first, device: Arc::clone(device) });
         create_next(spec, rest, &all, new)
     };
-    kind_of(first).create(first, NewVolume { uuid: random_bytes()?, fill: &fill, ..new })
+    let uuid = new.uuid_of_part(made.len() as u8)?;
+    kind_of(first).create(first, NewVolume { uuid, fill: &fill, ..new })
 }
 
 /// Has members get what they lack, as far as that can be done now. `progress` hears how they stand.
@@ -252,10 +261,10 @@ pub fn add(
 }
 
 fn make_member(member: &Spec, label: PoolLabel, replace: bool) -> Result<()> {
-    let fill = |device: &dyn ObjectDevice| {
-        Pool::join(&device, label).map_err(|error| volume_error(format!("cannot make {member}"), &error))
+    let fill = |device: &Arc<dyn ObjectDevice>| {
+        Pool::join(device, label).map_err(|error| volume_error(format!("cannot make {member}"), &error))
     };
-    kind_of(member).create(member, NewVolume { replace, uuid: random_bytes()?, fill: &fill })
+    kind_of(member).create(member, NewVolume { replace, uuid: random_bytes()?, is_fixed: false, fill: &fill })
 }
 
 /// Takes a member out of a pool by its number, whether it is there or not.

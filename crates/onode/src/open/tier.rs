@@ -140,14 +140,17 @@ fn fast_options(tiers: &Tiers, disk: &dyn BlockDev, before: Option<FastOptions>)
     }
 }
 
+/// The fast disk as a part of a volume.
+const FAST: u8 = 1;
+
 /// Makes a volume on the disks of a spec.
 fn create(spec: &Spec, tiers: &Tiers, new: NewVolume<'_>) -> Result<()> {
     let Some((fast, big)) = &tiers.disks else { return Err(lives_in_memory(spec)) };
-    let NewVolume { replace, uuid, fill } = new;
-    let uuids = [uuid, random_bytes()?];
+    let NewVolume { replace, uuid, fill, .. } = new;
+    let uuids = [uuid, new.uuid_of_part(FAST)?];
     in_place(spec, big, tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said), replace, |big| {
         let finish = |fast: Option<Box<dyn BlockDev>>| {
-            let device = format(spec, tiers, Box::new(big), fast, uuids)?;
+            let device: Arc<dyn ObjectDevice> = Arc::new(format(spec, tiers, Box::new(big), fast, uuids)?);
             fill(&device)?;
             device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
         };

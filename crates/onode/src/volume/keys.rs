@@ -73,15 +73,13 @@ fn key_error(what: String, error: &onode_object::Error) -> Error {
 }
 
 /// The encrypted device of a volume that is to be made on this one.
-pub(super) fn created<'a>(
-    spec: &Spec,
-    device: &'a dyn ObjectDevice,
-    key: &NewKey<'_>,
-) -> Result<Encrypted<&'a dyn ObjectDevice>> {
+pub(super) fn created(spec: &Spec, device: &Arc<dyn ObjectDevice>, key: &NewKey<'_>) -> Result<Arc<dyn ObjectDevice>> {
     let failed = |error: onode_object::Error| key_error(format!("cannot make {spec}"), &error);
     let master = MasterKey::new(random_bytes()?);
     let header = KeyHeader::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
-    Encrypted::create(Arc::new(device), header, &master, Session::new(random_bytes()?)).map_err(failed)
+    let session = Session::new(random_bytes()?);
+    let encrypted = Encrypted::create(Arc::clone(device), header, &master, session).map_err(failed)?;
+    Ok(Arc::new(encrypted))
 }
 
 /// The device as its volume is: encrypted, if it says so.

@@ -38,6 +38,22 @@ impl Pattern {
         name.iter().any(|byte| b"*?[".contains(byte))
     }
 
+    /// Whether every bracket in it that opens a set is closed.
+    pub fn is_closed(text: &[u8]) -> bool {
+        let letters = letters(text);
+        let mut rest = letters.as_slice();
+        while let [letter, after @ ..] = rest {
+            rest = after;
+            if *letter == u32::from('[') {
+                match set(after) {
+                    Some((_, behind)) => rest = behind,
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
     /// Reads a pattern; every name is one.
     pub fn new(text: &[u8]) -> Self {
         let text = letters(text);

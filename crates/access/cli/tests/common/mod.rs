@@ -177,12 +177,13 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 pub struct Running {
     child: Option<Child>,
     seen: Vec<u8>,
+    seen_errors: Vec<u8>,
 }
 
 impl Running {
     pub fn start(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        Self { child: Some(child), seen: Vec::new() }
+        Self { child: Some(child), seen: Vec::new(), seen_errors: Vec::new() }
     }
 
     /// `onode up`, live when it returns.
@@ -207,10 +208,20 @@ impl Running {
         }
     }
 
+    /// Waits until it has told a line with this on standard error.
+    pub fn wait_for_error(&mut self, text: &str) {
+        let output = self.child.as_mut().and_then(|child| child.stderr.as_mut()).expect("running");
+        let mut byte = [0];
+        while !self.seen_errors.ends_with(text.as_bytes()) && output.read(&mut byte).expect("its output") == 1 {
+            self.seen_errors.push(byte[0]);
+        }
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Output {
         let mut output = self.child.take().expect("running").wait_with_output().expect("it ends");
         output.stdout.splice(..0, self.seen.drain(..));
+        output.stderr.splice(..0, self.seen_errors.drain(..));
         output
     }
 

@@ -4,7 +4,7 @@
 //! interrupted `create` leaves nothing that could be taken for a volume.
 
 use crate::error::{Class, Error, Result};
-use crate::open::access::{NewVolume, volume_error};
+use crate::open::access::{Fill, NewVolume, volume_error};
 use crate::open::failure::medium_error;
 use crate::open::flash::{beside, format_options, raw};
 use crate::open::place::{Place, place_to_make};
@@ -16,11 +16,12 @@ use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::{Geometry, Nand};
 use onode_object::{ErrorKind, ObjectDevice};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Makes the volume at `path`.
 pub(crate) fn create(spec: &Spec, flash: &Flash, path: &Path, new: NewVolume<'_>) -> Result<()> {
     let Flash { medium, shape, policies, beside: memory } = flash;
-    let NewVolume { replace, uuid, fill } = new;
+    let NewVolume { replace, uuid, fill, .. } = new;
     let direct = matches!(medium, Medium::Direct(_));
     match place_to_make(spec, path)? {
         Place::File if !direct => {
@@ -33,6 +34,7 @@ pub(crate) fn create(spec: &Spec, flash: &Flash, path: &Path, new: NewVolume<'_>
             let options = format_options(&made.shape, policies, uuid, &format!("cannot make {spec}"))?;
             in_places(memory.as_ref(), replace, |memory_path| {
                 let device = format_flash(spec, made.nand, &options, memory.as_ref(), memory_path)?;
+                let device: Arc<dyn ObjectDevice> = Arc::new(device);
                 fill(&device)?;
                 device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
             })?;
@@ -51,11 +53,7 @@ struct NewImage<'a> {
     replace: bool,
 }
 
-fn create_image(
-    image: &NewImage<'_>,
-    format: &FormatOptions,
-    fill: &dyn Fn(&dyn ObjectDevice) -> Result<()>,
-) -> Result<()> {
+fn create_image(image: &NewImage<'_>, format: &FormatOptions, fill: &Fill<'_>) -> Result<()> {
     let NewImage { spec, path, geometry, memory, replace } = *image;
     let what = || format!("cannot make {spec}");
     let replaced = lock_replaced(path, replace)?;
@@ -64,7 +62,7 @@ fn create_image(
         let nand = ImageNand::create(unfinished, geometry, options);
         let nand = nand.map_err(|error| medium_error(what(), path, &error))?;
         in_places(memory, replace, |memory_path| {
-            let device = format_flash(spec, nand, format, memory, memory_path)?;
+            let device: Arc<dyn ObjectDevice> = Arc::new(format_flash(spec, nand, format, memory, memory_path)?);
             fill(&device)?;
             device.close().map_err(|error| volume_error(what(), &error))
         })

@@ -176,7 +176,7 @@ pub(crate) fn create(spec: &Spec, memory: &Memory, path: &Path, new: NewVolume<'
     let opening = Opening::New(memory.bytes().next_multiple_of(4096));
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(what(), path, &error))?;
-    let device = format(spec, memory, mapped, new.uuid, true)?;
+    let device: Arc<dyn ObjectDevice> = Arc::new(format(spec, memory, mapped, new.uuid, true)?);
     (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(what(), &error))
 }
@@ -191,7 +191,7 @@ pub(crate) fn create_on_device(spec: &Spec, memory: &Memory, path: &Path, new: N
         return Err(Error::new(Class::Exists, what(), "the device holds something already")
             .hint("give another device, or drop what it holds with --force"));
     }
-    let device = format(spec, memory, mapped, new.uuid, false)?;
+    let device: Arc<dyn ObjectDevice> = Arc::new(format(spec, memory, mapped, new.uuid, false)?);
     (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(what(), &error))
 }

@@ -94,6 +94,7 @@ pub(crate) fn site(spec: &Spec, memory: &Memory, path: &Path, replace: bool) -> 
 /// Makes the device in a space.
 pub(crate) fn create(spec: &Spec, memory: &Memory, space: MappedSpace, new: NewVolume<'_>) -> Result<()> {
     let device: Device = memory::format_in(spec, memory, space, new.uuid)?;
+    let device: Arc<dyn ObjectDevice> = Arc::new(device);
     (new.fill)(&device)?;
     device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
 }

@@ -1,6 +1,6 @@
 //! `onode cp`: copies files within an image or between two.
 
-use crate::commands::files::copy::{Copied, End, InVolume, Side, copy};
+use crate::commands::files::copy::{CopyArguments, Copying, End, InVolume, Side};
 use crate::location::expand::{check_names, expand};
 use crate::location::{self, Consent};
 use onode::{Class, Error, Result, Volume};
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  \
     onode cp disk.img:/a.txt disk.img:/b.txt\n  \
     onode cp -r old.img:/photos new.img:/photos\n  \
-    onode cp 'old.img:/logs/*.gz' old.img:/notes new.img:/archive   into a directory")]
+    onode cp 'old.img:/logs/*.gz' old.img:/notes new.img:/archive   into a directory\n  \
+    onode cp -a --exclude '*.tmp' old.img:/home new.img:/home      with hard links and attributes")]
 pub struct Arguments {
     /// What to copy, as IMAGE:/PATH. Wildcards are meant in the image; several files go into a
     /// directory.
@@ -21,9 +22,8 @@ pub struct Arguments {
     from: Vec<OsString>,
     /// Where to, as IMAGE:/PATH.
     to: OsString,
-    /// Copy directories with all they hold.
-    #[arg(short, long)]
-    recursive: bool,
+    #[command(flatten)]
+    copy: CopyArguments,
     #[command(flatten)]
     consent: Consent,
 }
@@ -36,6 +36,7 @@ struct Source<'a> {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let manner = arguments.copy.manner()?;
     let (to_image, to) = split(&arguments.to)?;
     let wanted: Vec<(&OsStr, PathBuf)> = arguments.from.iter().map(|from| split(from)).collect::<Result<_>>()?;
     let mut others: Vec<(&OsStr, Volume)> = Vec::new();
@@ -44,22 +45,28 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             others.push((image, location::open(image, true, arguments.consent)?));
         }
     }
-    let copied = location::change(to_image, arguments.consent, |target| {
+    let mut copying = Copying::new(&manner, output);
+    let mut work = |target: &Volume| {
         let mut sources = Vec::new();
         for (image, path) in &wanted {
             let volume = others.iter().find(|(open, _)| same_image(open, image)).map(|(_, volume)| volume);
             let paths = expand(volume.unwrap_or(target).files(), std::slice::from_ref(path))?;
             sources.extend(paths.into_iter().map(|path| Source { volume, path }));
         }
-        copy_all(&sources, target, &to, arguments.recursive, output)
-    })?;
-    output.report(&copied)?;
+        copy_all(&sources, target, &to, &mut copying)
+    };
+    if arguments.copy.is_dry() {
+        work(&location::open(to_image, true, arguments.consent)?)?;
+    } else {
+        location::change(to_image, arguments.consent, work)?;
+    }
+    copying.report()?;
     Ok(0)
 }
 
 /// Copies all of them to a path of `target`; nothing if one of them cannot be meant.
-fn copy_all(sources: &[Source<'_>], target: &Volume, to: &Path, recursive: bool, output: &Output) -> Result<Copied> {
-    let side = InVolume(target);
+fn copy_all(sources: &[Source<'_>], target: &Volume, to: &Path, copying: &mut Copying<'_>) -> Result<()> {
+    let side = InVolume::new(target);
     if sources.len() > 1 {
         if !side.is_directory(to)? {
             let what = format!("cannot copy {} files to {}", sources.len(), to.display());
@@ -75,12 +82,11 @@ fn copy_all(sources: &[Source<'_>], target: &Volume, to: &Path, recursive: bool,
             return Err(Error::new(Class::Usage, what, "").hint("choose a target outside of it"));
         }
     }
-    let mut copied = Copied::default();
     for Source { volume, path } in sources {
-        let from = InVolume(volume.unwrap_or(target));
-        copied.add(&copy(End { side: &from, path }, End { side: &side, path: to }, recursive, output)?);
+        let from = InVolume::new(volume.unwrap_or(target));
+        copying.copy(End { side: &from, path }, End { side: &side, path: to })?;
     }
-    Ok(copied)
+    Ok(())
 }
 
 /// Splits `IMAGE:/PATH` at the last colon before a slash; specs may have colons of their own.

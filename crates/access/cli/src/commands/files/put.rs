@@ -1,7 +1,11 @@
 //! `onode put`: copies files into an image.
 
-use crate::commands::files::copy::{End, Host, InVolume, Stream, copy};
+mod archive;
+
+use crate::commands::files::copy::{CopyArguments, CopyManner, Copying, End, Host, InVolume, Side, Stream};
+use crate::location::expand::check_names;
 use crate::location::{self, Consent};
+use archive::Archive;
 use onode::{Class, Error, Result, TransactionOptions, Volume};
 use onode_console::Output;
 use std::ffi::OsString;
@@ -13,59 +17,165 @@ const NOT_BY_A_TRANSACTION: [Class; 3] = [Class::VolumeFull, Class::InUse, Class
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  onode put disk.img notes.txt\n  onode put -r disk.img ./photos /backup/photos\n  pg_dump mail | onode put disk.img - /mail.sql"
+    override_usage = "onode put [OPTIONS] <IMAGE> <LOCAL> [REMOTE]\n       \
+    onode put [OPTIONS] <IMAGE> <LOCAL>... <DIRECTORY>",
+    after_help = "A file that is replaced is the old one or the new one after a crash or an interrupt, if there is\n\
+    room for both. With -r, --resume, and from standard input, files are written in their places:\n\
+    Ctrl-C ends the copy after the piece at hand, what was copied stays, and --resume goes on.\n\n\
+    An archive (--tar) is not unpacked as a whole either: what an error or an interrupt leaves is told\n\
+    and stays. Nothing outside of the directory is touched: names with `..`, absolute names, and names\n\
+    that lead through a symbolic link are refused. Owners are numbers. Holes, nanoseconds, hard links,\n\
+    extended attributes and ACLs come along from what GNU tar writes with\n\
+    `--format=posix --sparse --xattrs --xattrs-include='*'`.\n\n\
+    Examples:\n  onode put disk.img notes.txt\n  onode put disk.img *.jpg /photos\n  \
+    onode put -r disk.img ./photos /backup/photos\n  \
+    pg_dump mail | onode put disk.img - /mail.sql\n  \
+    onode put -r --dry-run --exclude '*.o' disk.img ./src /src\n  \
+    onode put -r --resume disk.img ./photos /backup/photos   go on after an interrupt\n  \
+    onode put -a disk.img ./rootfs /                         with hard links, attributes, devices\n  \
+    zcat rootfs.tar.gz | onode put --tar disk.img - /        into the root directory"
 )]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
-    /// The file or directory of the host; - for standard input, which needs a name in the image.
-    local: PathBuf,
-    /// Where to put it in the image. Default: under its own name, in the root directory.
-    remote: Option<PathBuf>,
-    /// Copy directories with all they hold.
-    #[arg(short, long)]
-    recursive: bool,
+    /// The files or directories of the host, and where to put them in the image. Default: under
+    /// its own name, in the root directory. Several go into a directory. - is standard input,
+    /// which needs a name in the image.
+    #[arg(required = true, value_name = "LOCAL")]
+    files: Vec<PathBuf>,
+    /// Unpack the tar archive LOCAL, a file or -, into the directory REMOTE, with all there is of
+    /// files (as -a). It must not be compressed.
+    #[arg(long)]
+    tar: bool,
+    #[command(flatten)]
+    copy: CopyArguments,
     #[command(flatten)]
     consent: Consent,
 }
 
+/// The files that are meant, and where they go.
+struct PutLine<'a> {
+    locals: &'a [PathBuf],
+    remote: Option<&'a Path>,
+}
+
+impl Arguments {
+    fn line(&self) -> PutLine<'_> {
+        match self.files.as_slice() {
+            [locals @ .., remote] if !locals.is_empty() => PutLine { locals, remote: Some(remote) },
+            locals => PutLine { locals, remote: None },
+        }
+    }
+}
+
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    // Before the image is opened for writing: a name that is wrong must not touch it.
-    if Stream::is_meant(&arguments.local) {
-        let named = arguments.remote.as_deref().ok_or_else(|| {
+    // Before the image is opened for writing: what is wrong must not touch it.
+    let PutLine { locals, remote } = arguments.line();
+    if let (true, [_, other, ..]) = (arguments.tar || locals.iter().any(|local| Stream::is_meant(local)), locals) {
+        let what = format!("cannot copy {} beside another file", other.display());
+        return Err(Error::new(Class::Usage, what, "an archive, or standard input, is copied by itself")
+            .hint("copy the others by a command of their own"));
+    }
+    if arguments.tar {
+        return unpack(arguments, output);
+    }
+    let is_stream = locals.iter().any(|local| Stream::is_meant(local));
+    if is_stream {
+        arguments.copy.check_stream()?;
+    }
+    let manner = arguments.copy.manner()?;
+    let put = Put { arguments, manner: &manner, output };
+    if is_stream {
+        let named = remote.ok_or_else(|| {
             Error::new(Class::Usage, "cannot copy standard input", "it has no name that the copy could get")
                 .hint("say where: onode put IMAGE - /NAME")
         })?;
-        return put(arguments, End { side: &Stream::input(), path: Path::new("") }, named, output);
+        let stream = Stream::input(manner.stop.clone());
+        return put.run(&[End { side: &stream, path: Path::new("") }], named);
     }
-    if let Err(error) = std::fs::symlink_metadata(&arguments.local) {
-        return Err(Error::host_file("read", &arguments.local, &error));
+    for local in locals {
+        if let Err(error) = std::fs::symlink_metadata(local) {
+            return Err(Error::host_file("read", local, &error));
+        }
+        if local.is_dir() && !manner.recursive {
+            let what = format!("cannot copy {}", local.display());
+            return Err(Error::new(Class::Usage, what, "it is a directory").hint("add -r to copy it with all it holds"));
+        }
     }
-    if arguments.local.is_dir() && !arguments.recursive {
-        let what = format!("cannot copy {}", arguments.local.display());
-        return Err(Error::new(Class::Usage, what, "it is a directory").hint("add -r to copy it with all it holds"));
-    }
-    let remote = arguments.remote.as_deref().unwrap_or_else(|| Path::new("/"));
-    put(arguments, End { side: &Host, path: &arguments.local }, remote, output)
+    check_names(locals)?;
+    let ends: Vec<End<'_>> = locals.iter().map(|local| End { side: &Host, path: local }).collect();
+    put.run(&ends, remote.unwrap_or_else(|| Path::new("/")))
 }
 
-fn put(arguments: &Arguments, from: End<'_>, remote: &Path, output: &Output) -> Result<u8> {
-    let copied = location::change(&arguments.image, arguments.consent, |volume| {
-        let put_into =
-            |volume: &Volume| copy(from, End { side: &InVolume(volume), path: remote }, arguments.recursive, output);
-        if arguments.recursive || Stream::is_meant(&arguments.local) {
-            return put_into(volume);
+fn unpack(arguments: &Arguments, output: &Output) -> Result<u8> {
+    let Arguments { image, copy, consent, .. } = arguments;
+    let PutLine { locals, remote } = arguments.line();
+    let manner = copy.archive_manner()?;
+    let archive = Archive::open(locals.first().map_or_else(|| Path::new("-"), PathBuf::as_path), &manner.stop)?;
+    let directory = Path::new("/").join(remote.unwrap_or_else(|| Path::new("/")));
+    location::parts(&directory)?;
+    let copied = if copy.is_dry() {
+        archive.unpack(&location::open(image, true, *consent)?, &directory, &manner, output)?
+    } else {
+        location::change(image, *consent, |volume| archive.unpack(volume, &directory, &manner, output))?
+    };
+    copied.report(manner.voice, output)?;
+    Ok(0)
+}
+
+/// A copy into a volume.
+struct Put<'a> {
+    arguments: &'a Arguments,
+    manner: &'a CopyManner,
+    output: &'a Output,
+}
+
+impl Put<'_> {
+    fn run(&self, from: &[End<'_>], remote: &Path) -> Result<u8> {
+        let Arguments { image, copy, consent, .. } = self.arguments;
+        let mut copying = Copying::new(self.manner, self.output);
+        let mut work = |volume: &Volume| {
+            if from.len() > 1 && !InVolume::new(volume).is_directory(remote)? {
+                let what = format!("cannot copy {} files to {}", from.len(), remote.display());
+                return Err(
+                    Error::new(Class::Usage, what, "it is no directory").hint("make one first: onode mkdir IMAGE DIR")
+                );
+            }
+            from.iter().try_for_each(|from| self.one(volume, *from, remote, &mut copying))
+        };
+        if copy.is_dry() {
+            work(&location::open(image, true, *consent)?)?;
+        } else {
+            location::change(image, *consent, work)?;
+        }
+        copying.report()?;
+        Ok(0)
+    }
+
+    fn one(&self, volume: &Volume, from: End<'_>, remote: &Path, copying: &mut Copying<'_>) -> Result<()> {
+        let into = |volume: &Volume, copying: &mut Copying<'_>| {
+            copying.copy(from, End { side: &InVolume::new(volume), path: remote })
+        };
+        let before = copying.copied();
+        // What is to be gone on with must stay.
+        if self.manner.recursive || self.manner.resumes() || self.manner.is_dry || !from.side.goes_on() {
+            return into(volume, copying);
         }
         // A file that is there has the old content or the new one, whatever its size.
         let put = volume.begin(TransactionOptions::default()).and_then(|transaction| {
-            let copied = put_into(transaction.volume())?;
-            transaction.commit().map(|_| copied)
+            into(transaction.volume(), copying)?;
+            transaction.commit().map(drop)
         });
         match put {
-            Err(error) if NOT_BY_A_TRANSACTION.contains(&error.class) => put_into(volume),
+            Err(error) if self.manner.stop.asked().is_some() => {
+                let why = format!("{}; what it would replace is as it was", error.why);
+                Err(Error::new(error.class, error.what, why).hint("run it again"))
+            }
+            Err(error) if NOT_BY_A_TRANSACTION.contains(&error.class) => {
+                copying.take_back(before);
+                into(volume, copying)
+            }
             put => put,
         }
-    })?;
-    output.report(&copied)?;
-    Ok(0)
+    }
 }

@@ -4,6 +4,7 @@
 use crate::commands::files::ls::{InodeReport, date};
 use crate::commands::state::ask;
 use crate::commands::tiers::target::Target;
+use crate::location::expand::{Meaning, meaning};
 use crate::location::{self, Consent, failed, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_console::Output;
@@ -15,11 +16,11 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode stat disk.img\n  onode stat /mnt                a mounted volume\n  \
-    onode stat disk.img /notes.txt\n  onode stat --why /mnt/notes.txt   how and where it is kept, and why\n  onode stat --json /mnt")]
+    onode stat disk.img /notes.txt\n  onode stat disk.img '/logs/*.log'\n  onode stat --why /mnt/notes.txt   how and where it is kept, and why\n  onode stat --json /mnt")]
 pub struct Arguments {
     /// The image or device spec, or the directory where it is mounted.
     image: OsString,
-    /// A file in an image that is not mounted.
+    /// A file in an image that is not mounted. Wildcards are meant in the image.
     path: Option<PathBuf>,
     /// The hints of a file, who gave them, and what was decided and why: how it is compressed, to
     /// which log or section it goes, which disk has it. Of a mounted volume the file is all it
@@ -47,6 +48,21 @@ struct FileReport {
     created: String,
 }
 
+/// The details of several files.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct FileReports(Vec<FileReport>);
+
+impl fmt::Display for FileReports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, report) in self.0.iter().enumerate() {
+            let between = if number > 0 { "\n" } else { "" };
+            write!(f, "{between}{report}")?;
+        }
+        Ok(())
+    }
+}
+
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     if arguments.why {
         let target = Target::new(arguments.image.clone(), arguments.path.clone());
@@ -59,7 +75,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             return Err(Error::new(Class::Usage, what, "a path can only be given for an image")
                 .hint("use stat(1) for a file of a mounted volume"));
         }
-        Some(path) => output.report(&of_file(&location::open(&arguments.image, true, arguments.consent)?, path)?)?,
+        Some(path) => {
+            let volume = location::open(&arguments.image, true, arguments.consent)?;
+            match meaning(volume.files(), path)? {
+                Meaning::This(path) => output.report(&of_file(&volume, &path)?)?,
+                Meaning::Matches(paths) => {
+                    let reports = paths.iter().map(|path| of_file(&volume, path)).collect::<Result<_>>()?;
+                    output.report(&FileReports(reports))?;
+                }
+            }
+        }
         None => {
             let mut found = ask::of(&arguments.image, arguments.consent)?;
             found.all = arguments.all;

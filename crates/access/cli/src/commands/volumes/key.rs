@@ -271,17 +271,28 @@ impl FirstKey<'_> {
     /// # Errors
     /// Those of the key and of the volume; `Usage` for a key of a volume that is not encrypted.
     pub fn create(&self, spec: &Spec, options: &CreateOptions) -> Result<()> {
+        self.hand(spec, &|key| match key {
+            None => Volume::create(spec, options),
+            Some(key) => Volume::create_encrypted(spec, options, key),
+        })
+    }
+
+    /// Hands the key to what makes a volume; nothing if it is not to be encrypted.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn hand(&self, spec: &Spec, make: &dyn Fn(Option<&NewKey<'_>>) -> Result<()>) -> Result<()> {
         if !self.encrypts {
             if !self.arguments.is_empty() || !self.label.is_empty() || !self.cost.is_empty() {
                 let what = format!("cannot make {spec}");
                 return Err(Error::new(Class::Usage, what, "a key was given, and --encrypt was not")
                     .hint("add --encrypt, or leave out the options of keys"));
             }
-            return Volume::create(spec, options);
+            return make(None);
         }
         let secret = self.arguments.new_secret()?;
         let key = NewKey { secret: &secret, label: self.label, cost: self.cost.cost()? };
-        Volume::create_encrypted(spec, options, &key)?;
+        make(Some(&key))?;
         keys::remember(secret);
         Ok(())
     }

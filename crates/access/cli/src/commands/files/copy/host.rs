@@ -1,14 +1,21 @@
 //! The side of a copy that is the host's own file system.
 
-use super::{Entry, Kind, Side};
+use super::{Entry, Identity, Kind, Side, Special, Xattr};
 use onode::{Error, Result};
 use onode_base::Timestamp;
+use onode_fs::FileType;
+use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags, lgetxattr, llistxattr, lsetxattr};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+
+/// What the kernel allows for the value of an extended attribute, and for the list of all names.
+const XATTR_BYTES_MAX: usize = 64 << 10;
 
 /// The host's file system.
 #[derive(Clone, Copy, Debug)]
@@ -25,17 +32,17 @@ impl Side for Host {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::host_file("read", path, &error)),
         };
-        let kind = if metadata.is_file() {
-            Kind::File
-        } else if metadata.is_dir() {
-            Kind::Directory
-        } else if metadata.is_symlink() {
-            Kind::Link(fs::read_link(path).map_err(failed("read", path))?.into_os_string())
-        } else {
-            Kind::Special
+        let kind = match FileType::from_mode(metadata.mode()) {
+            Some(FileType::Regular) => Kind::File,
+            Some(FileType::Directory) => Kind::Directory,
+            Some(FileType::SymbolicLink) => {
+                Kind::Link(fs::read_link(path).map_err(failed("read", path))?.into_os_string())
+            }
+            Some(file_type) => Kind::Special(Special { file_type, device: metadata.rdev() }),
+            None => Kind::Special(Special { file_type: FileType::Socket, device: 0 }),
         };
+        let shared = Identity { file_system: metadata.dev(), inode: metadata.ino() };
         Ok(Some(Entry {
-            kind,
             size: metadata.len(),
             permissions: (metadata.mode() & 0o7777) as u16,
             uid: metadata.uid(),
@@ -44,6 +51,8 @@ impl Side for Host {
                 seconds: metadata.mtime(),
                 nanoseconds: u32::try_from(metadata.mtime_nsec()).unwrap_or_default(),
             },
+            shared: (metadata.nlink() > 1 && kind != Kind::Directory).then_some(shared),
+            kind,
         }))
     }
 
@@ -65,6 +74,44 @@ impl Side for Host {
         file.read_at(buffer, offset).map_err(failed("read", path))
     }
 
+    fn data(&self, path: &Path, offset: u64) -> Result<Option<Range<u64>>> {
+        let file = File::open(path).map_err(failed("open", path))?;
+        let seek = |from| rustix::fs::seek(&file, from);
+        match seek(rustix::fs::SeekFrom::Data(offset)) {
+            Ok(start) => {
+                let end = seek(rustix::fs::SeekFrom::Hole(start));
+                Ok(Some(start..end.map_err(|errno| Error::host_file("read", path, &errno.into()))?))
+            }
+            Err(Errno::NXIO) => Ok(None),
+            // Where holes are not told, all is data.
+            Err(_) => {
+                let size = file.metadata().map_err(failed("read", path))?.len();
+                Ok((offset < size).then_some(offset..size))
+            }
+        }
+    }
+
+    fn xattrs(&self, path: &Path) -> Result<Vec<Xattr>> {
+        let read = |errno: Errno| Error::host_file("read the extended attributes of", path, &errno.into());
+        let listed = filled(|buffer| llistxattr(path, buffer));
+        let names = match listed {
+            Ok(names) => names,
+            Err(Errno::NOTSUP) => return Ok(Vec::new()),
+            Err(errno) => return Err(read(errno)),
+        };
+        let mut xattrs = Vec::new();
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            match filled(|buffer| lgetxattr(path, OsStr::from_bytes(name), buffer)) {
+                Ok(value) => xattrs.push(Xattr { name: name.to_vec(), value }),
+                // It went away meanwhile.
+                Err(Errno::NODATA) => {}
+                Err(errno) => return Err(read(errno)),
+            }
+        }
+        xattrs.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(xattrs)
+    }
+
     fn make_directory(&self, path: &Path) -> Result<()> {
         fs::create_dir(path).map_err(failed("make", path))
     }
@@ -76,8 +123,22 @@ impl Side for Host {
         symlink(target, path).map_err(failed("make", path))
     }
 
+    fn make_name(&self, path: &Path, of: &Path) -> Result<()> {
+        fs::hard_link(of, path).map_err(failed("make", path))
+    }
+
+    fn make_special(&self, path: &Path, Special { file_type, device }: Special) -> Result<()> {
+        let file_type = rustix::fs::FileType::from_raw_mode(file_type.mode_bits());
+        let made = rustix::fs::mknodat(CWD, path, file_type, Mode::from_bits_truncate(0o600), device);
+        made.map_err(|errno| Error::host_file("make", path, &errno.into()))
+    }
+
     fn make_file(&self, path: &Path) -> Result<()> {
         File::create(path).map(drop).map_err(failed("make", path))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(failed("replace", path))
     }
 
     fn write(&self, path: &Path, offset: u64, data: &[u8]) -> Result<()> {
@@ -85,18 +146,41 @@ impl Side for Host {
         file.write_all_at(data, offset).map_err(failed("write", path))
     }
 
+    fn set_xattr(&self, path: &Path, xattr: &Xattr) -> Result<bool> {
+        let name = OsStr::from_bytes(&xattr.name);
+        match lsetxattr(path, name, &xattr.value, XattrFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => Ok(false),
+            Err(errno) => {
+                let action = format!("set the extended attribute {} of", name.display());
+                Err(Error::host_file(&action, path, &errno.into()))
+            }
+        }
+    }
+
     fn finish(&self, path: &Path, entry: &Entry) -> Result<()> {
         let change = failed("finish", path);
-        if rustix::process::geteuid().is_root() {
-            let give = if matches!(entry.kind, Kind::Link(_)) { lchown } else { chown };
+        // A link that stands where a file or directory goes is followed, as when it was written.
+        let is_followed = matches!(entry.kind, Kind::File | Kind::Directory);
+        let there = if is_followed { fs::metadata(path) } else { fs::symlink_metadata(path) };
+        let there = there.map_err(&change)?;
+        if rustix::process::geteuid().is_root() && (there.uid(), there.gid()) != (entry.uid, entry.gid) {
+            let give = if is_followed { chown } else { lchown };
             give(path, Some(entry.uid), Some(entry.gid)).map_err(&change)?;
         }
-        let file = File::options().read(true).write(entry.kind == Kind::File).open(path).map_err(&change)?;
-        if entry.kind == Kind::File {
+        if entry.kind == Kind::File && there.len() != entry.size {
+            let file = File::options().write(true).open(path).map_err(&change)?;
             file.set_len(entry.size).map_err(&change)?;
         }
-        file.set_modified(system_time(entry.modified)).map_err(&change)?;
-        file.set_permissions(fs::Permissions::from_mode(u32::from(entry.permissions))).map_err(&change)
+        let flags = if is_followed { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let time = Timespec { tv_sec: entry.modified.seconds, tv_nsec: entry.modified.nanoseconds.into() };
+        let accessed = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let times = Timestamps { last_access: accessed, last_modification: time };
+        rustix::fs::utimensat(CWD, path, &times, flags).map_err(|errno| change(errno.into()))?;
+        if matches!(entry.kind, Kind::Link(_)) {
+            return Ok(());
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(u32::from(entry.permissions))).map_err(&change)
     }
 
     fn name(&self, path: &Path) -> String {
@@ -104,12 +188,10 @@ impl Side for Host {
     }
 }
 
-fn system_time(time: Timestamp) -> SystemTime {
-    let whole = Duration::from_secs(time.seconds.unsigned_abs());
-    let seconds = if time.seconds < 0 {
-        SystemTime::UNIX_EPOCH.checked_sub(whole)
-    } else {
-        SystemTime::UNIX_EPOCH.checked_add(whole)
-    };
-    seconds.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(u64::from(time.nanoseconds))
+/// What a call writes into a buffer: neither a value nor a list is ever larger.
+fn filled(call: impl Fn(&mut [u8]) -> std::result::Result<usize, Errno>) -> std::result::Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; XATTR_BYTES_MAX];
+    let length = call(&mut buffer)?;
+    buffer.truncate(length);
+    Ok(buffer)
 }

@@ -1,14 +1,20 @@
 //! The side of a copy that is standard input or standard output: one file, read or written in
 //! order.
 
-use super::{Entry, Kind, Side};
+use super::{Entry, Kind, Side, Special, Xattr};
+use crate::signals::Stop;
 use onode::{Class, Error, Result, SystemClock};
 use onode_base::Clock;
 use onode_console::Output;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
+
+/// How long to wait for input before looking whether somebody asked for an end.
+const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Zeros written at once where a file has a hole.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -20,17 +26,18 @@ pub struct Stream {
     /// `None` for input.
     output: Option<Output>,
     written: Cell<u64>,
+    stop: Stop,
 }
 
 impl Stream {
-    /// What this process is given.
-    pub const fn input() -> Self {
-        Self { output: None, written: Cell::new(0) }
+    /// What this process is given. It ends early if somebody asks for an end.
+    pub const fn input(stop: Stop) -> Self {
+        Self { output: None, written: Cell::new(0), stop }
     }
 
     /// Where this process writes.
-    pub const fn output(output: Output) -> Self {
-        Self { output: Some(output), written: Cell::new(0) }
+    pub const fn output(output: Output, stop: Stop) -> Self {
+        Self { output: Some(output), written: Cell::new(0), stop }
     }
 
     /// Whether an argument stands for a stream. A file of that name is `./-`.
@@ -73,6 +80,7 @@ impl Side for Stream {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             modified: SystemClock.now(),
+            shared: None,
         }))
     }
 
@@ -81,18 +89,23 @@ impl Side for Stream {
     }
 
     fn read(&self, _: &Path, _: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut input = io::stdin().lock();
         let mut filled = 0;
         // A pipe gives a little at a time; whole buffers keep what is written in large pieces.
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match input.read(rest) {
-                Ok(0) => break,
-                Ok(more) => filled += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::host("cannot read standard input", &error)),
+            match read_input(rest, &self.stop).map_err(|error| Error::host("cannot read standard input", &error))? {
+                0 => break,
+                more => filled += more,
             }
         }
         Ok(filled)
+    }
+
+    fn data(&self, _: &Path, offset: u64) -> Result<Option<Range<u64>>> {
+        Ok(Some(offset..u64::MAX))
+    }
+
+    fn xattrs(&self, _: &Path) -> Result<Vec<Xattr>> {
+        Ok(Vec::new())
     }
 
     fn make_directory(&self, _: &Path) -> Result<()> {
@@ -103,7 +116,19 @@ impl Side for Stream {
         Err(takes_one_file(&format!("a symbolic link to {}", target.display())))
     }
 
+    fn make_name(&self, _: &Path, _: &Path) -> Result<()> {
+        Err(takes_one_file("a hard link"))
+    }
+
+    fn make_special(&self, _: &Path, _: Special) -> Result<()> {
+        Err(takes_one_file("a device, FIFO or socket"))
+    }
+
     fn make_file(&self, _: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &Path) -> Result<()> {
         Ok(())
     }
 
@@ -112,11 +137,40 @@ impl Side for Stream {
         self.append(data)
     }
 
+    fn set_xattr(&self, _: &Path, _: &Xattr) -> Result<bool> {
+        Ok(true)
+    }
+
     fn finish(&self, _: &Path, entry: &Entry) -> Result<()> {
         self.fill(entry.size)
     }
 
+    fn goes_on(&self) -> bool {
+        false
+    }
+
     fn name(&self, _: &Path) -> String {
         if self.output.is_some() { "standard output" } else { "standard input" }.into()
+    }
+}
+
+/// Reads what standard input has, and waits for it; 0 at its end, or if somebody asked for an end.
+pub fn read_input(buffer: &mut [u8], stop: &Stop) -> io::Result<usize> {
+    let input = io::stdin();
+    loop {
+        if stop.asked().is_some() {
+            return Ok(0);
+        }
+        // Whatever a poll says beside a timeout, the read tells what it is.
+        if poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&WAIT)) == Ok(0) {
+            continue;
+        }
+        if stop.asked().is_some() {
+            return Ok(0);
+        }
+        match input.lock().read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
     }
 }
