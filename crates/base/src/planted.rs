@@ -203,6 +203,8 @@ bugs! {
     ManyTierDiscardHandedOut,
     /// tier: a read looks for what is in memory when it has read the disks.
     ManyTierMemoryLater,
+    /// tier: what was read from the fast disk beside others counts although they moved it.
+    ManyTierCopyBelieved,
     /// tier: what was read for a walk counts although the tree is another one meanwhile.
     ManyTierNodeBelieved,
     /// fs: fsync does not wait for the device.

@@ -17,6 +17,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
+use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, Gap, IoTag, Seam, SharedDisk};
 use onode_object::Result;
@@ -121,7 +122,12 @@ impl Disks {
         for part in parts.iter().filter(|part| !left.contains(part)) {
             let Some(it) = wanted.get_mut(part.which) else { continue };
             for number in part.blocks() {
-                is_whole &= it.verify(number);
+                let is_right = it.verify(number);
+                if is_planted(Bug::ManyTierCopyBelieved) {
+                    it.note(number, true);
+                } else {
+                    is_whole &= is_right;
+                }
             }
         }
         if !is_whole {

@@ -164,7 +164,7 @@ impl BlockDev for DeviceFile {
     // device with direct I/O (256 MiB, reads of 256 KiB): one pread of a run 170-270 MB/s, the same
     // as one request of io_uring 240-270 MB/s, split into four of 64 KiB 240 MB/s; writes 580
     // against 140 and 90 MB/s. The spread is the noise of that machine: io_uring gains only with
-    // several independent requests in flight, and the interface of a NAND hands over one at a time.
+    // several independent requests in flight, which come as a batch.
     fn read_at(&mut self, offset: u64, out: &mut [u8], _tag: IoTag) -> Result<()> {
         self.check(offset, out.len() as u64)?;
         self.wait_for_writes(Some((offset, out.len() as u64)))?;

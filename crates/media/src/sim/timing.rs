@@ -57,7 +57,8 @@ impl ChipClock {
         self.together = Some(last.max(done));
     }
 
-    /// The reads from now on are asked for together, until [`wait_for_reads`](Self::wait_for_reads).
+    /// The reads from now on are asked for together, up to
+    /// [`wait_for_reads`](Self::wait_for_reads).
     pub const fn read_together(&mut self) {
         self.together = Some(self.now);
     }
