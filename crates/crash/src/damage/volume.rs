@@ -89,7 +89,11 @@ impl Made {
         let parse = |more: &str| {
             Spec::parse(&(spec.replace("DIR", &folder) + more)).map_err(|error| failed("the spec", &error.why))
         };
-        Volume::create(&parse(new)?, &CreateOptions::default()).map_err(|error| failed("create", &error.why))?;
+        // Only the times of its files are other ones when it is made again.
+        let mut uuid = [0; 16];
+        Prng::new(seed).fill(&mut uuid);
+        let options = CreateOptions { uuid: Some(uuid), ..CreateOptions::default() };
+        Volume::create(&parse(new)?, &options).map_err(|error| failed("create", &error.why))?;
         let mut files = BTreeMap::new();
         let read = || -> Result<Images, String> {
             let read =
