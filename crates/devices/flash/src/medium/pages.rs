@@ -25,7 +25,6 @@ use onode_object::Error;
 mod batch;
 mod rebuild;
 
-pub use batch::RunReader;
 pub use rebuild::RowState;
 
 /// A verified page: its payload and what it says about itself.
@@ -91,6 +90,9 @@ pub trait PageReader {
 
 /// How a run of pages is asked of the medium: first page, data, spare bytes.
 pub type ReadRun<'a> = dyn FnMut(PageAddress, &mut [u8], &mut [u8]) -> onode_media::Result<()> + 'a;
+
+/// How several runs are asked of the medium together, which leaves in each how it ended.
+pub type ReadRuns<'a> = dyn FnMut(&mut [PageRun<'_>]) + 'a;
 
 /// Why a run could not be read.
 pub enum Cause {
@@ -205,25 +207,9 @@ impl Beside {
 
 impl PageReader for Beside {
     fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
-        let mut medium = OfOthers { medium: &*self.medium, tag: self.tag };
-        let read = self.pages.read(wants, out, &mut medium);
-        read.map_err(|(wants, cause)| Failed { wants, error: self.pages.note(&cause) })
-    }
-}
-
-/// What of the medium many threads use.
-struct OfOthers<'a> {
-    medium: &'a dyn SharedNand,
-    tag: IoTag,
-}
-
-impl RunReader for OfOthers<'_> {
-    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> onode_media::Result<()> {
-        self.medium.read_run(first, data, spare, self.tag)
-    }
-
-    fn read_runs(&mut self, runs: &mut [PageRun<'_>]) {
-        self.medium.read_runs(runs, self.tag);
+        let Self { pages, medium, tag } = self;
+        let read = pages.read(wants, out, &mut |runs| medium.read_runs(runs, *tag));
+        read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) })
     }
 }
 

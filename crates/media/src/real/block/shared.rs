@@ -47,6 +47,10 @@ impl SharedNand for BlockShared {
     }
 
     fn read_runs(&self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        if let [PageRun { first, data, spare, result }] = runs {
+            *result = self.read_run(*first, data, spare, tag);
+            return;
+        }
         let mut pages_read = 0;
         let mut reads = Vec::with_capacity(runs.len());
         let mut of_runs = Vec::with_capacity(runs.len());

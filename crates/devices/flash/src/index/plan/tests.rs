@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::core::Core;
-use crate::medium::pages::RunReader;
 use crate::options::{FormatOptions, MountOptions};
 use alloc::boxed::Box;
 use alloc::vec;
-use onode_media::{Geometry, IoTag, Nand, PageAddress, PageRun, SimNand, SimOptions};
+use onode_media::{Geometry, IoTag, SimNand, SimOptions};
 use onode_object::{Durability, Hints, Transaction};
 
 const OBJECT: ObjectId = ObjectId(64);
@@ -105,31 +104,6 @@ fn nothing_runs_out_of_space_because_all_free_segments_are_read() {
     });
 }
 
-/// Counts calls of a medium, and the runs and pages that they are for.
-struct Counted<'a> {
-    nand: &'a mut dyn Nand,
-    calls: usize,
-    runs: usize,
-    pages: usize,
-}
-
-impl RunReader for Counted<'_> {
-    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> onode_media::Result<()> {
-        let mut run = [PageRun::new(first, data, spare)];
-        self.read_runs(&mut run);
-        let [run] = run;
-        run.result
-    }
-
-    fn read_runs(&mut self, runs: &mut [PageRun<'_>]) {
-        self.calls += 1;
-        self.runs += runs.len();
-        let page_bytes = self.nand.geometry().page_bytes as usize;
-        self.pages += runs.iter().map(|run| run.data.len() / page_bytes).sum::<usize>();
-        self.nand.read_runs(runs, IoTag::Data);
-    }
-}
-
 #[test]
 fn adjacent_pages_of_all_extents_are_one_request_for_each_block() {
     for shape in [IN_SPARE, IN_PAGE] {
@@ -144,11 +118,15 @@ fn adjacent_pages_of_all_extents_are_one_request_for_each_block() {
         let mut buffer = vec![0; 3 * part - 200];
         let plan = core.with_index(|index, log| index.plan_read(log, OTHER, 100, &mut buffer)).unwrap();
         let nand = core.volume().log.medium().nand();
-        let mut medium = Counted { nand, calls: 0, runs: 0, pages: 0 };
+        let (mut calls, mut runs, mut pages) = (0, 0, 0);
         let seed = crate::medium::page::volume_seed(&FormatOptions::default().uuid);
-        let pages = crate::medium::pages::Pages::new(layout, seed, 1 << 20);
-        let read = pages.read(plan.wants(), &mut buffer, &mut medium);
-        let Counted { calls, runs, pages, .. } = medium;
+        let reader = crate::medium::pages::Pages::new(layout, seed, 1 << 20);
+        let read = reader.read(plan.wants(), &mut buffer, &mut |asked| {
+            calls += 1;
+            runs += asked.len();
+            pages += asked.iter().map(|run| run.data.len() / layout.geometry.page_bytes as usize).sum::<usize>();
+            nand.read_runs(asked, IoTag::Data);
+        });
         assert!(read.is_ok() && buffer.iter().all(|byte| *byte == b'd'));
         assert_eq!((calls, pages), (1, 18), "each page once, and all together");
         let address = |want: &Want| layout.geometry.block_of(layout.address(want.at));

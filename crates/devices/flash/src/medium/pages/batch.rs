@@ -4,7 +4,7 @@
 //! It keeps true: no page is read twice because its bytes are wanted twice; a run that cannot be
 //! read costs none of the others.
 
-use super::{Cause, Pages, ReadRun, Want};
+use super::{Cause, Pages, ReadRun, ReadRuns, Want};
 use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, Examined, PageFault};
 use alloc::collections::BTreeSet;
@@ -17,15 +17,6 @@ use onode_media::{MediaErrorKind, PageAddress, PageRun};
 const RUNS_TOGETHER: usize = 32;
 /// Bytes that they fill together at most, if they are more than one.
 const BYTES_TOGETHER: usize = 1 << 20;
-
-/// How runs of pages are asked of the medium.
-pub trait RunReader {
-    /// Reads one.
-    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> onode_media::Result<()>;
-
-    /// Reads several, and leaves in each how it ended.
-    fn read_runs(&mut self, runs: &mut [PageRun<'_>]);
-}
 
 /// Runs that are read together, each a range of the list of wants.
 #[derive(Default)]
@@ -75,12 +66,15 @@ impl Pages {
         &self,
         wants: &[Want],
         out: &mut [u8],
-        medium: &mut dyn RunReader,
+        medium: &mut ReadRuns<'_>,
     ) -> core::result::Result<(), (Range<usize>, Cause)> {
         let mut next = 0;
         while next < wants.len() {
             let batch = self.next_batch(wants, &mut next, out);
-            self.read_batch(&batch.runs, wants, out, medium)?;
+            // The medium need not hear of what was kept.
+            if !batch.runs.is_empty() {
+                self.read_batch(&batch.runs, wants, out, medium)?;
+            }
         }
         Ok(())
     }
@@ -114,20 +108,11 @@ impl Pages {
         runs: &[Range<usize>],
         wants: &[Want],
         out: &mut [u8],
-        medium: &mut dyn RunReader,
+        medium: &mut ReadRuns<'_>,
     ) -> core::result::Result<(), (Range<usize>, Cause)> {
         let bytes: Vec<[usize; 2]> = runs.iter().map(|run| self.bytes_beside(&wants[run.clone()])).collect();
         let mut beside = vec![0; bytes.iter().flatten().sum()];
-        let read = match runs {
-            [run] => {
-                let (data, spare) = beside.split_at_mut(bytes.first().map_or(0, |[data, _]| *data));
-                let run = &wants[run.clone()];
-                let first = run.first().map_or(PageAddress(0), |want| self.layout.address(want.at));
-                let data = if self.is_straight(run) { straight_part(run, out) } else { data };
-                vec![medium.read_run(first, data, spare)]
-            }
-            _ => self.read_together(runs, wants, Buffers { out: &mut *out, beside: &mut beside }, medium),
-        };
+        let read = self.read_together(runs, wants, Buffers { out: &mut *out, beside: &mut beside }, medium);
         let mut beside = &beside[..];
         for ((run, [data, spare]), read) in runs.iter().zip(bytes).zip(read) {
             let of_run = &wants[run.clone()];
@@ -154,7 +139,7 @@ impl Pages {
         runs: &[Range<usize>],
         wants: &[Want],
         buffers: Buffers<'_>,
-        medium: &mut dyn RunReader,
+        medium: &mut ReadRuns<'_>,
     ) -> Vec<onode_media::Result<()>> {
         let Buffers { mut out, mut beside } = buffers;
         let mut passed = 0;
@@ -175,7 +160,7 @@ impl Pages {
             let first = run.first().map_or(PageAddress(0), |want| self.layout.address(want.at));
             asked.push(PageRun::new(first, data, spare));
         }
-        medium.read_runs(&mut asked);
+        medium(&mut asked);
         asked.into_iter().map(|run| run.result).collect()
     }
 
@@ -184,9 +169,14 @@ impl Pages {
         &self,
         run: &[Want],
         out: &mut [u8],
-        medium: &mut dyn RunReader,
+        medium: &mut ReadRuns<'_>,
     ) -> core::result::Result<(), Cause> {
-        let medium: &mut ReadRun<'_> = &mut |first, data, spare| medium.read_run(first, data, spare);
+        let medium: &mut ReadRun<'_> = &mut |first, data, spare| {
+            let mut alone = [PageRun::new(first, data, spare)];
+            medium(&mut alone);
+            let [run] = alone;
+            run.result
+        };
         for want in run {
             let found = self.examine_or_rebuild(want.at, Some(want.sequence), medium).map_err(Cause::Medium)?;
             match found {
@@ -271,12 +261,6 @@ impl Pages {
         }
         Ok(())
     }
-}
-
-/// Where a run goes that goes straight into the buffer.
-fn straight_part<'a>(run: &[Want], out: &'a mut [u8]) -> &'a mut [u8] {
-    let [Want { to, .. }, ..] = run else { return &mut [] };
-    &mut out[to.start..][..run.iter().map(|want| want.to.len()).sum()]
 }
 
 /// What the medium cannot correct is damaged, which concerns its bytes alone; anything else

@@ -9,10 +9,10 @@ use crate::medium::errors::from_media;
 use crate::medium::format::PageKind;
 use crate::medium::layout::{Row, SegmentPage};
 use crate::medium::page::{Examined, PageInfo};
-use crate::medium::pages::{Beside, Cause, Failed, PageReader, RowState, RunReader, VerifiedPage, Want};
+use crate::medium::pages::{Beside, Cause, Failed, PageReader, RowState, VerifiedPage, Want};
 use crate::medium::saved::SavedPages;
 use alloc::sync::Arc;
-use onode_media::{IoTag, Nand, PageAddress, PageRun};
+use onode_media::{IoTag, PageAddress};
 use onode_object::Result;
 
 impl Store {
@@ -136,7 +136,8 @@ impl PageReader for Reader<'_> {
     fn read(&mut self, wants: &[Want], out: &mut [u8]) -> core::result::Result<(), Failed> {
         let Self { store, tag } = self;
         let pages = Arc::clone(&store.pages);
-        let read = pages.read(wants, out, &mut OfOwner { nand: &mut *store.nand, tag: *tag });
+        let nand = &mut store.nand;
+        let read = pages.read(wants, out, &mut |runs| nand.read_runs(runs, *tag));
         match read {
             Err((_, Cause::Damaged(..))) if !store.saved.is_empty() => {
                 // Each by itself, from its copy if there is one.
@@ -149,21 +150,5 @@ impl PageReader for Reader<'_> {
             }
             read => read.map_err(|(wants, cause)| Failed { wants, error: pages.note(&cause) }),
         }
-    }
-}
-
-/// The medium in the hands of its owner.
-struct OfOwner<'a> {
-    nand: &'a mut dyn Nand,
-    tag: IoTag,
-}
-
-impl RunReader for OfOwner<'_> {
-    fn read_run(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> onode_media::Result<()> {
-        self.nand.read_run(first, data, spare, self.tag)
-    }
-
-    fn read_runs(&mut self, runs: &mut [PageRun<'_>]) {
-        self.nand.read_runs(runs, self.tag);
     }
 }
