@@ -7,7 +7,7 @@ pub struct ObjectId(pub u64);
 impl ObjectId {
     /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
     /// it are well known and belong to the host (root directory, volume object), but for
-    /// [`POOL`](Self::POOL) and [`STAGED`](Self::STAGED).
+    /// [`POOL`](Self::POOL), [`STAGED`](Self::STAGED) and [`SNAPSHOTS`](Self::SNAPSHOTS).
     pub const FIRST_FREE: Self = Self(64);
     /// What a member of a pool keeps of the pool; the host never sees it. It is well known and no
     /// host uses it, so that a device needs to know nothing of pools.
@@ -15,8 +15,45 @@ impl ObjectId {
     /// What the service of transactions keeps of one that is too large for a transaction of the
     /// device; it is there only as long as it is needed, and the host never sees it.
     pub const STAGED: Self = Self(62);
+    /// What the service of snapshots keeps of them; the host never sees it.
+    pub const SNAPSHOTS: Self = Self(61);
+    /// The first id of a version, which is what snapshots keep of an object that has changed since.
+    /// These ids come from no `reserve_ids`: the service of snapshots makes them, and the host
+    /// never sees them. All versions of one object follow each other.
+    pub const FIRST_VERSION: Self = Self(1 << 63);
     /// Ids from here on belong to the device itself; the host never sees them.
     pub const FIRST_OF_DEVICE: Self = Self(u64::MAX - 0xffff);
+    /// The last generation that a version can be of.
+    pub const LAST_GENERATION: u32 = (1 << Self::GENERATION_BITS) - 1;
+
+    const GENERATION_BITS: u32 = 22;
+
+    /// The id of the version of this object that snapshots up to `generation` see; `None` for a
+    /// generation past [`LAST_GENERATION`](Self::LAST_GENERATION) and for an object that can have
+    /// no versions, as its number is too large or it is a version itself.
+    #[must_use]
+    pub const fn version(self, generation: u32) -> Option<Self> {
+        if self.0 >= (1 << (63 - Self::GENERATION_BITS)) - 1 || generation > Self::LAST_GENERATION {
+            return None;
+        }
+        Some(Self(Self::FIRST_VERSION.0 | (self.0 << Self::GENERATION_BITS) | generation as u64))
+    }
+
+    /// Whether this is the id of a version.
+    #[must_use]
+    pub const fn is_version(self) -> bool {
+        self.0 >= Self::FIRST_VERSION.0 && self.0 < Self::FIRST_OF_DEVICE.0
+    }
+
+    /// The object that this is a version of, and the generation; `None` if it is no version.
+    #[must_use]
+    pub const fn version_of(self) -> Option<(Self, u32)> {
+        if !self.is_version() {
+            return None;
+        }
+        let origin = (self.0 & !Self::FIRST_VERSION.0) >> Self::GENERATION_BITS;
+        Some((Self(origin), (self.0 as u32) & Self::LAST_GENERATION))
+    }
 }
 
 impl core::fmt::Display for ObjectId {
@@ -48,8 +85,14 @@ impl AttributeKind {
     pub const SERVICE: Self = Self(6);
     /// What the service of transactions keeps on the object [`STAGED`](ObjectId::STAGED).
     pub const STAGED: Self = Self(7);
+    /// What the service of snapshots keeps on the object [`SNAPSHOTS`](ObjectId::SNAPSHOTS) and on
+    /// versions; the host never sees it.
+    pub const SNAPSHOT: Self = Self(8);
     /// Kinds from here on are free for users of the object interface.
     pub const FIRST_FREE: Self = Self(32);
+    /// Kinds from here on are not: the service of snapshots says with them which attributes an
+    /// object did not have.
+    pub const FIRST_ABSENT: Self = Self(128);
 }
 
 /// Where an attribute stands in its object: attributes are ordered by kind, then index.

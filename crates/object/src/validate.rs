@@ -78,8 +78,8 @@ fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> R
 
 /// Whether the host may make an object of this id at all.
 fn check_new_id(object: ObjectId, next_id: ObjectId) -> Result<()> {
-    let well_known = object < ObjectId::FIRST_FREE;
-    if object == ObjectId(0) || (!well_known && object >= next_id) || object >= ObjectId::FIRST_OF_DEVICE {
+    let is_free = object < ObjectId::FIRST_FREE || object < next_id || object.is_version();
+    if object == ObjectId(0) || !is_free {
         return Err(Error::of(ErrorKind::Invalid, object, "this id was never reserved"));
     }
     Ok(())

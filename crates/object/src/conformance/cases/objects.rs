@@ -61,7 +61,7 @@ fn create_refuses_an_existing_object(make: Maker<'_>) {
 fn create_refuses_unreserved_ids(make: Maker<'_>) {
     let it = Subject::new(make);
     let last = it.id();
-    for id in [0, last.0 + (1 << 40), 1 << 63, ObjectId::FIRST_OF_DEVICE.0, u64::MAX] {
+    for id in [0, last.0 + (1 << 40), (1 << 63) - 1, ObjectId::FIRST_OF_DEVICE.0, u64::MAX] {
         it.refuse(ErrorKind::Invalid, |t| t.create(ObjectId(id), Hints::default()));
     }
 }
