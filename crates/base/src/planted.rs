@@ -22,6 +22,12 @@ macro_rules! bugs {
 }
 
 bugs! {
+    /// snapshots: nothing is kept of what changes.
+    SnapshotKeepsNothing,
+    /// snapshots: what is kept is committed before the change that it is kept for.
+    SnapshotKeptBefore,
+    /// snapshots: what a deleted one kept is removed, though the one before it needs it.
+    SnapshotBeforeForgotten,
     /// flash: a sync returns before the journal page is programmed.
     AckBeforeProgram,
     /// flash: the journal page is programmed, the content it refers to later.

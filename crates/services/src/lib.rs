@@ -1,8 +1,8 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
-//! secret, [`Pool`] keeps everything on several devices, [`Staged`] makes many changes happen
-//! together. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
+//! secret, [`Pool`] keeps everything on several devices, [`Versioned`] keeps what was, [`Staged`]
+//! makes many changes happen together. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
 //! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
 //! a thread.
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod plan;
 mod pool;
 mod ranges;
 mod shards;
+mod snapshots;
 mod staged;
 mod turn;
 
@@ -30,4 +31,5 @@ pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Sess
 #[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
+pub use snapshots::{SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotView, Versioned};
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};

@@ -89,6 +89,14 @@ ranks! {
     SealContent = "seal-content",
     /// What is known of sealed content.
     SealKnown = "seal-known",
+    /// Snapshots of a device, and who uses it meanwhile.
+    SnapshotRecords = "snapshot-records",
+    /// Who changes objects of a shard of which there are snapshots.
+    SnapshotChanging = "snapshot-changing",
+    /// Content of a shard's objects that goes to versions.
+    SnapshotContent = "snapshot-content",
+    /// What is known of versions.
+    SnapshotKnown = "snapshot-known",
     /// Who changes what a pool holds.
     PoolRecord = "pool-record",
     /// Content of some objects of a pool.

@@ -13,6 +13,7 @@ pub mod losses;
 pub mod pool;
 pub mod readers;
 pub mod secrecy;
+pub mod snapshots;
 pub mod spy;
 pub mod staged_gate;
 pub mod staged_history;

@@ -1,0 +1,294 @@
+//! Snapshots: the state of all objects at one moment, kept while they change on.
+//!
+//! [`Versioned`] wraps a device. Taking a snapshot writes a record of it and nothing else. From then
+//! on what a transaction is about to change goes to a *version* of its object first, in the same
+//! transaction: an object of its own beside it, with only what has changed since. So what is there
+//! now is read as ever, and a snapshot ([`SnapshotView`]) is read through its versions. While there
+//! are no snapshots everything is handed on.
+//!
+//! It stands right on the device: other services find in a snapshot what they had stored then, and
+//! need not know of it.
+
+mod clean;
+mod merge;
+mod preserve;
+mod record;
+mod version;
+mod view;
+
+use crate::plan::refused;
+use crate::shards::{Ranks, Shards};
+use crate::snapshots::preserve::Preserving;
+use crate::snapshots::record::Records;
+use crate::snapshots::version::List;
+use onode_base::Timestamp;
+use onode_base::planted::{Bug, is_planted};
+use onode_base::sync::{ReadGuard, RwLock, rank};
+use onode_object::validate::{Stored, never_needs_space};
+use onode_object::{
+    AttributeKey, AttributeKind, Durability, Error, ErrorKind, Hints, Maintenance, Mutation, ObjectDevice, ObjectId,
+    Result, Space, Transaction, forward_device,
+};
+use std::sync::Arc;
+
+pub use record::{SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot};
+pub use view::SnapshotView;
+
+/// Of a volume with snapshots one part in so many is kept free, so that files can be removed when
+/// it is full: what goes has to be kept, and that takes some space.
+const RESERVE_PART: u64 = 64;
+const RESERVE_BYTES_MAX: u64 = 64 << 20;
+
+struct SnapshotRanks;
+
+impl Ranks for SnapshotRanks {
+    type Changing = rank::SnapshotChanging;
+    type Content = rank::SnapshotContent;
+    type Known = rank::SnapshotKnown;
+}
+
+/// A device of which snapshots can be taken.
+pub struct Versioned<D: ?Sized> {
+    /// Held by who changes or looks at the device, alone by who takes a snapshot or deletes one.
+    records: RwLock<Records, rank::SnapshotRecords>,
+    shards: Shards<(), SnapshotRanks>,
+    inner: Arc<D>,
+}
+
+impl<D: ObjectDevice + ?Sized> Versioned<D> {
+    /// The device with the snapshots that it has. `None` if it cannot have any: processes that share
+    /// a memory, and programs that have a part of it, change content that nobody else hears of.
+    ///
+    /// # Errors
+    /// `Corrupt` if what it says of snapshots cannot be read; those of the device.
+    pub fn open(inner: Arc<D>) -> Result<Option<Self>> {
+        if inner.share().is_some() || inner.map_objects().is_some() {
+            return Ok(None);
+        }
+        let records = RwLock::new(Records::load(inner.as_ref())?);
+        Ok(Some(Self { records, shards: Shards::new(), inner }))
+    }
+
+    fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    fn records(&self) -> ReadGuard<'_, Records> {
+        self.records.read()
+    }
+
+    /// Whether an object is one of those that snapshots are kept in.
+    fn is_own(object: ObjectId) -> bool {
+        object == ObjectId(0) || object == ObjectId::SNAPSHOTS || object.is_version()
+    }
+
+    /// The snapshots in the order in which they were taken.
+    #[must_use]
+    pub fn snapshots(&self) -> Vec<Snapshot> {
+        self.records().shown().cloned().collect()
+    }
+
+    /// Whether what deleted snapshots kept is still being removed.
+    #[must_use]
+    pub fn is_cleaning(&self) -> bool {
+        self.records().next_removed().is_some()
+    }
+
+    /// Keeps the state of all objects as it is now, under a name; durable on return, with all that
+    /// was committed before. Takes as long for a large volume as for an empty one.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that cannot be one of a directory, `Exists`, `NoSpace`; `ReadOnly`;
+    /// those of the device.
+    pub fn take(&self, name: &str, created: Timestamp) -> Result<Snapshot> {
+        let mut records = self.records.write();
+        let (taken, mut mutations) = records.with(name, created, self.inner.reserve_ids(0)?)?;
+        let (Some(snapshot), object) = (taken.latest().cloned(), taken.latest().and_then(|it| List::of(it.generation)))
+        else {
+            return Err(Error::new(ErrorKind::Bug, "a snapshot was taken and is not there"));
+        };
+        mutations.extend(object.map(|List(object)| Mutation::Create { object, hints: Hints::default() }));
+        self.inner.commit(Transaction { mutations }, Durability::Durable)?;
+        *records = taken;
+        Ok(snapshot)
+    }
+
+    /// Deletes a snapshot: nobody sees it any more, and what it kept is removed by
+    /// [`maintain`](ObjectDevice::maintain).
+    ///
+    /// # Errors
+    /// `NotFound`; `ReadOnly`; those of the device.
+    pub fn delete(&self, name: &str) -> Result<()> {
+        let mut records = self.records.write();
+        let (left, mutations) = records.deleting(name)?;
+        self.inner.commit(Transaction { mutations }, Durability::Durable)?;
+        *records = left;
+        Ok(())
+    }
+
+    /// Space that is kept for what removals have to keep.
+    fn reserve(&self) -> u64 {
+        match self.records().latest() {
+            Some(_) => (self.inner.space().total / RESERVE_PART).min(RESERVE_BYTES_MAX),
+            None => 0,
+        }
+    }
+
+    /// Refuses what would take of the space that is kept for removals.
+    fn check_reserve(&self, transaction: &Transaction, reserve: u64) -> Result<()> {
+        let takes = |one: &Mutation| {
+            matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
+        };
+        if !transaction.mutations.iter().any(takes)
+            || self.inner.space().available >= reserve
+            || never_needs_space(transaction, &mut Lengths(self.inner()))?
+        {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NoSpace, "the volume is full; deleting a snapshot makes room"))
+    }
+
+    fn reading(&self, object: ObjectId) -> ReadGuard<'_, ()> {
+        self.shards.of(object).content.read()
+    }
+
+    /// The transaction as the device refuses it, if it is about what only snapshots are kept in.
+    fn refused(transaction: &mut Transaction) -> Option<Transaction> {
+        let position = transaction.mutations.iter().position(|one| Self::is_own(one.object()));
+        if let Some(position) = position {
+            let is_made = matches!(transaction.mutations[position], Mutation::Create { .. });
+            let object = ObjectId(0);
+            transaction.mutations.truncate(position);
+            transaction.mutations.push(match is_made {
+                true => Mutation::Create { object, hints: Hints::default() },
+                false => Mutation::Remove { object },
+            });
+        }
+        let is_ours =
+            |key: AttributeKey| key.kind == AttributeKind::SNAPSHOT || key.kind >= AttributeKind::FIRST_ABSENT;
+        refused(transaction, is_ours).or_else(|| position.map(|_| std::mem::take(transaction)))
+    }
+}
+
+impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
+    fn commit(&self, mut transaction: Transaction, durability: Durability) -> Result<()> {
+        if let Some(refused) = Self::refused(&mut transaction) {
+            return self.inner.commit(refused, durability);
+        }
+        let records = self.records();
+        let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
+        let objects: Vec<_> = transaction.mutations.iter().map(Mutation::object).collect();
+        let _changing = self.shards.change(objects.iter().copied());
+        let reserve = (self.inner.space().total / RESERVE_PART).min(RESERVE_BYTES_MAX);
+        self.check_reserve(&transaction, reserve)?;
+        let Some(preserving) = Preserving::new(self.inner(), snapshot) else {
+            return Err(Error::new(ErrorKind::Bug, "a snapshot has a number that no version can have"));
+        };
+        let mut mutations = preserving.preserve(&transaction)?;
+        if mutations.is_empty() || is_planted(Bug::SnapshotKeepsNothing) {
+            return self.inner.commit(transaction, durability);
+        }
+        if is_planted(Bug::SnapshotKeptBefore) {
+            self.inner.commit(Transaction { mutations: std::mem::take(&mut mutations) }, durability)?;
+        }
+        mutations.append(&mut transaction.mutations);
+        self.shards.alone(objects.into_iter(), || self.inner.commit(Transaction { mutations }, durability))
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        seen(object)?;
+        self.inner.read(object, offset, buffer)
+    }
+
+    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        seen(object)?;
+        self.inner.attribute(object, key)
+    }
+
+    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
+        seen(object)?;
+        self.inner.attributes(object, from, limit)
+    }
+
+    fn stat(&self, object: ObjectId) -> Result<onode_object::ObjectStat> {
+        seen(object)?;
+        self.inner.stat(object)
+    }
+
+    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        let mut from = from;
+        loop {
+            let found = self.inner.list(from, limit)?;
+            let Some(last) = found.last().copied() else { return Ok(found) };
+            let shown: Vec<_> = found.into_iter().filter(|object| !Self::is_own(*object)).collect();
+            // None means that there are no more: it must not be said of hidden ones.
+            if !shown.is_empty() || last.is_version() {
+                return Ok(shown);
+            }
+            from = ObjectId(last.0 + 1);
+        }
+    }
+
+    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        seen(object)?;
+        self.inner.extents(object, offset, limit)
+    }
+
+    fn space(&self) -> Space {
+        let space = self.inner.space();
+        Space { available: space.available.saturating_sub(self.reserve()), ..space }
+    }
+
+    fn promisable(&self) -> u64 {
+        self.inner.promisable().saturating_sub(self.reserve())
+    }
+
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        let done = self.inner.maintain(budget)?;
+        if done.done >= budget {
+            return Ok(done);
+        }
+        let cleaned = self.clean(budget - done.done)?;
+        Ok(Maintenance { done: done.done + cleaned.done, more: done.more || cleaned.more })
+    }
+
+    fn decisions(&self, object: ObjectId) -> Result<Vec<onode_object::powers::Decision>> {
+        seen(object)?;
+        self.inner.decisions(object)
+    }
+
+    forward_device! {
+        self => self.inner;
+        info, reserve_ids, sync, space_for, close, health, compression, map_objects, share, place, attachment,
+        scrub, inspect, erase
+    }
+}
+
+/// Whether the host may see an object.
+fn seen(object: ObjectId) -> Result<()> {
+    if object == ObjectId::SNAPSHOTS || object.is_version() {
+        return Err(Error::of(ErrorKind::NotFound, object, "there is no such object"));
+    }
+    Ok(())
+}
+
+/// What a device has of attributes and content that a transaction replaces.
+struct Lengths<'a, D: ?Sized>(&'a D);
+
+impl<D: ObjectDevice + ?Sized> Stored for Lengths<'_, D> {
+    fn attribute_bytes(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<usize>> {
+        match self.0.attribute(object, key) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            found => Ok(found?.map(|value| value.len())),
+        }
+    }
+
+    fn solid_bytes(&mut self, object: ObjectId) -> Result<Option<u64>> {
+        let size = match self.0.stat(object) {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            found => found?.size,
+        };
+        let data = version::data_of(self.0, object, 0, size)?;
+        Ok(data.covers(0, size).then_some(size))
+    }
+}

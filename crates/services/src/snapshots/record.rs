@@ -1,0 +1,266 @@
+//! What a volume keeps of its snapshots: one object with an attribute for each.
+//!
+//! The object is there only while there are snapshots, or what they kept is still being removed.
+//! Bytes: `docs/format/snapshots.md`.
+
+use onode_base::{Timestamp, varint};
+use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
+
+/// The form of everything that is kept for snapshots.
+const FORM: u8 = 1;
+/// The longest name of a snapshot, in bytes.
+pub const SNAPSHOT_NAME_BYTES_MAX: usize = 255;
+/// Snapshots that a volume has at most.
+pub const SNAPSHOTS_MAX: usize = 16_000;
+
+/// The state of all objects at one moment, kept since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its number: a later snapshot has a higher one, and none has that of another one before.
+    pub generation: u32,
+    /// What people call it.
+    pub name: String,
+    /// When it was taken, by the clock of whoever took it.
+    pub created: Timestamp,
+    /// Objects from here on came later.
+    pub(super) next_id: ObjectId,
+    /// It is gone for people; what it kept is being removed.
+    pub(super) is_deleted: bool,
+}
+
+impl Snapshot {
+    const fn key(generation: u32) -> AttributeKey {
+        AttributeKey::new(AttributeKind::SNAPSHOT, generation as u64)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![u8::from(self.is_deleted)];
+        bytes.extend_from_slice(&self.created.seconds.to_le_bytes());
+        bytes.extend_from_slice(&self.created.nanoseconds.to_le_bytes());
+        varint::put(&mut bytes, self.next_id.0);
+        bytes.extend_from_slice(self.name.as_bytes());
+        bytes
+    }
+
+    fn decode(generation: u32, mut bytes: &[u8]) -> Option<Self> {
+        let is_deleted = match bytes.split_off_first()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let (seconds, rest) = bytes.split_first_chunk()?;
+        let (nanoseconds, rest) = rest.split_first_chunk()?;
+        let (seconds, nanoseconds) = (i64::from_le_bytes(*seconds), u32::from_le_bytes(*nanoseconds));
+        bytes = rest;
+        let next_id = ObjectId(varint::take(&mut bytes)?);
+        let name = std::str::from_utf8(bytes).ok()?.to_owned();
+        let is_sound = nanoseconds < 1_000_000_000 && check_name(&name).is_ok();
+        let created = Timestamp { seconds, nanoseconds };
+        is_sound.then_some(Self { generation, name, created, next_id, is_deleted })
+    }
+}
+
+/// All snapshots of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Records {
+    /// In the order in which they were taken, those included that are being removed.
+    all: Vec<Snapshot>,
+    /// The number of the next one; `None` if there is no object for snapshots.
+    next: Option<u32>,
+}
+
+impl Records {
+    /// What a device keeps.
+    ///
+    /// # Errors
+    /// `Corrupt` if that is malformed; those of the device.
+    pub(super) fn load<D: ObjectDevice + ?Sized>(device: &D) -> Result<Self> {
+        let mut records = Self::default();
+        let mut from = Some(Snapshot::key(0));
+        while let Some(first) = from {
+            let found = match device.attributes(ObjectId::SNAPSHOTS, first, 64) {
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(records),
+                found => found?,
+            };
+            from = found.last().and_then(|(key, _)| key.next());
+            if found.is_empty() {
+                break;
+            }
+            for (key, value) in found {
+                records.add(key, &value).ok_or_else(malformed)?;
+            }
+        }
+        if records.next.is_some() { Ok(records) } else { Err(malformed()) }
+    }
+
+    fn add(&mut self, key: AttributeKey, mut value: &[u8]) -> Option<()> {
+        if key.kind != AttributeKind::SNAPSHOT {
+            return None;
+        }
+        let generation = u32::try_from(key.index).ok().filter(|it| *it <= ObjectId::LAST_GENERATION)?;
+        if generation == 0 {
+            let form = *value.split_off_first()?;
+            let next = u32::try_from(varint::take(&mut value)?).ok()?;
+            self.next = (form == FORM && value.is_empty()).then_some(next);
+            return self.next.map(drop);
+        }
+        let snapshot = Snapshot::decode(generation, value)?;
+        (generation < self.next?).then(|| self.all.push(snapshot))
+    }
+
+    /// The snapshots that people see.
+    pub(super) fn shown(&self) -> impl DoubleEndedIterator<Item = &Snapshot> {
+        self.all.iter().filter(|one| !one.is_deleted)
+    }
+
+    /// The last one of them: what changes now is kept for it, and for those before it.
+    pub(super) fn latest(&self) -> Option<&Snapshot> {
+        self.shown().next_back()
+    }
+
+    /// The one that is removed next. The oldest comes first: so all that lies between it and the
+    /// snapshot before it is its own.
+    pub(super) fn next_removed(&self) -> Option<&Snapshot> {
+        self.all.iter().find(|one| one.is_deleted)
+    }
+
+    /// The last one that people see before a generation.
+    pub(super) fn before(&self, generation: u32) -> Option<&Snapshot> {
+        self.shown().rev().find(|one| one.generation < generation)
+    }
+
+    /// The snapshot of this name that people see.
+    pub(super) fn named(&self, name: &str) -> Option<&Snapshot> {
+        self.shown().find(|one| one.name == name)
+    }
+
+    /// Whether people see the snapshot of this generation.
+    pub(super) fn shows(&self, generation: u32) -> bool {
+        self.all.binary_search_by_key(&generation, |one| one.generation).is_ok_and(|at| !self.all[at].is_deleted)
+    }
+
+    /// Whether there is an object for snapshots.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The records with one more snapshot, and what says so.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that cannot be one; `Exists`; `NoSpace` if there are too many.
+    pub(super) fn with(&self, name: &str, created: Timestamp, next_id: ObjectId) -> Result<(Self, Vec<Mutation>)> {
+        check_name(name)?;
+        if self.named(name).is_some() {
+            return Err(Error::new(ErrorKind::Exists, format!("there is a snapshot `{name}` already")));
+        }
+        let generation = self.next.unwrap_or(1);
+        if self.shown().count() >= SNAPSHOTS_MAX || generation >= ObjectId::LAST_GENERATION {
+            let why = format!("a volume has at most {SNAPSHOTS_MAX} snapshots; delete some");
+            return Err(Error::new(ErrorKind::NoSpace, why));
+        }
+        let snapshot = Snapshot { generation, name: name.to_owned(), created, next_id, is_deleted: false };
+        let object = ObjectId::SNAPSHOTS;
+        let mut mutations = Vec::new();
+        if self.next.is_none() {
+            mutations.push(Mutation::Create { object, hints: onode_object::Hints::default() });
+        }
+        let mut header = vec![FORM];
+        varint::put(&mut header, u64::from(generation + 1));
+        mutations.push(Mutation::SetAttribute { object, key: Snapshot::key(0), value: header });
+        mutations.push(Mutation::SetAttribute { object, key: Snapshot::key(generation), value: snapshot.encode() });
+        let mut records = self.clone();
+        records.next = Some(generation + 1);
+        records.all.push(snapshot);
+        Ok((records, mutations))
+    }
+
+    /// The records with a snapshot that people see no more, and what says so.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(super) fn deleting(&self, name: &str) -> Result<(Self, Vec<Mutation>)> {
+        let mut records = self.clone();
+        let found = records.all.iter_mut().find(|one| !one.is_deleted && one.name == name);
+        let Some(snapshot) = found else {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no snapshot `{name}`")));
+        };
+        snapshot.is_deleted = true;
+        let (object, key, value) = (ObjectId::SNAPSHOTS, Snapshot::key(snapshot.generation), snapshot.encode());
+        Ok((records, vec![Mutation::SetAttribute { object, key, value }]))
+    }
+
+    /// The records without a snapshot of which nothing is left, and what says so.
+    pub(super) fn without(&self, generation: u32) -> (Self, Vec<Mutation>) {
+        let object = ObjectId::SNAPSHOTS;
+        let mut records = self.clone();
+        records.all.retain(|one| one.generation != generation);
+        if records.all.is_empty() {
+            return (Self::default(), vec![Mutation::Remove { object }]);
+        }
+        (records, vec![Mutation::RemoveAttribute { object, key: Snapshot::key(generation) }])
+    }
+}
+
+/// Whether a name can be one of a snapshot: it is to be one of a directory, and to be printed.
+///
+/// # Errors
+/// `Invalid`.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let why = if name.is_empty() {
+        "a snapshot needs a name"
+    } else if name.len() > SNAPSHOT_NAME_BYTES_MAX {
+        "a snapshot's name has at most 255 bytes"
+    } else if name == "." || name == ".." || name.contains('/') || name.chars().any(char::is_control) {
+        "a snapshot's name is one of a directory: without `/` and control characters, not `.` or `..`"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Invalid, why))
+}
+
+fn malformed() -> Error {
+    Error::of(ErrorKind::Corrupt, ObjectId::SNAPSHOTS, "what it says of snapshots is malformed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(records: &Records, name: &str) -> Records {
+        records.with(name, Timestamp::default(), ObjectId(70)).expect("a good name").0
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let created = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
+        let name = "nächste Woche".to_owned();
+        let one = Snapshot { generation: 7, name, created, next_id: ObjectId(1 << 40), is_deleted: true };
+        assert_eq!(Snapshot::decode(7, &one.encode()), Some(one.clone()));
+        for length in 0..14 {
+            assert_eq!(Snapshot::decode(7, &one.encode()[..length]), None, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_directories() {
+        for bad in ["", ".", "..", "a/b", "a\nb", "a\0", &"x".repeat(256)] {
+            assert_eq!(check_name(bad).map_err(|error| error.kind), Err(ErrorKind::Invalid), "{bad:?}");
+        }
+        for good in ["a", "...", "before upgrade", &"x".repeat(255)] {
+            assert_eq!(check_name(good), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_name_is_free_again_when_its_snapshot_is_deleted() {
+        let records = taken(&taken(&Records::default(), "a"), "b");
+        let again = records.with("a", Timestamp::default(), ObjectId(1));
+        assert_eq!(again.map(drop).map_err(|error| error.kind), Err(ErrorKind::Exists));
+        let records = taken(&records.deleting("a").expect("it is there").0, "a");
+        let generations: Vec<_> = records.shown().map(|one| one.generation).collect();
+        assert_eq!(generations, [2, 3]);
+        assert_eq!(records.next_removed().map(|one| one.generation), Some(1));
+        assert_eq!(records.before(3).map(|one| one.generation), Some(2));
+        assert_eq!(records.without(1).0.latest().map(|one| one.generation), Some(3));
+    }
+}
