@@ -63,6 +63,9 @@ bugs! {
     TruncateKeepsBytes,
     /// flash: the cleaner frees a segment without moving what is on it.
     CleanerMovesNothing,
+    /// flash: the cleaner looks for content only where it was written, and frees what a version has
+    /// of it.
+    CleanerForgetsVersions,
     /// flash: a failed program is taken for a good one.
     FailedProgramIgnored,
     /// flash: content of a failed program is not moved; memory still has it.

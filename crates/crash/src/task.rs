@@ -173,6 +173,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
             let fits = |workload: &&str| match *workload {
                 "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
                 brim::NAME => !is_large,
+                profile::VERSIONS => matches!(media, Media::Nand | Media::Beside) && device == shape,
                 _ => true,
             };
             // The cases come from file systems on memory, but for one.

@@ -455,6 +455,7 @@ fn growth_of(transaction: &Transaction) -> Option<Demand> {
             Mutation::RemoveAttribute { .. }
             | Mutation::Truncate { .. }
             | Mutation::Punch { .. }
+            | Mutation::Move { .. }
             | Mutation::SetHints { .. }
             | Mutation::SetAccessTime { .. } => {}
         }

@@ -55,6 +55,7 @@ pub type Maker<'a> = &'a dyn Fn(u64) -> Box<dyn Harness>;
 enum Needs {
     Nothing,
     Crash,
+    Moves,
 }
 
 /// One named case of the suite.
@@ -109,6 +110,8 @@ pub fn cases() -> Vec<Case> {
         cases::sizes::CASES,
         cases::space::CASES,
         cases::full::CASES,
+        cases::versions::CASES,
+        cases::moves::CASES,
         cases::durable::CASES,
         differential::CASES,
     ];
@@ -138,6 +141,9 @@ pub fn run(filter: &str, make: Maker<'_>) -> Report {
 fn run_case(case: Case, make: Maker<'_>) -> Outcome {
     if case.needs == Needs::Crash && !make(1 << 20).can_crash() {
         return Outcome::Skipped("the harness cannot crash this device");
+    }
+    if case.needs == Needs::Moves && make(1 << 20).device().move_unit().is_none() {
+        return Outcome::Skipped("this device moves no content");
     }
     // The devices of a case are its own and are dropped with it, so no broken state is seen again.
     match catch_unwind(AssertUnwindSafe(|| (case.run)(make))) {

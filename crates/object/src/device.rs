@@ -189,6 +189,13 @@ pub trait ObjectDevice: Send + Sync {
     /// `Media`.
     fn close(&self) -> Result<()>;
 
+    /// Whether the device moves content between an object and its versions, and in what unit:
+    /// the offset of a [`Move`](crate::Mutation::Move) is a multiple of it, and so is the end
+    /// unless it is at or past the object's size. `None`: every such change is `Invalid`.
+    fn move_unit(&self) -> Option<u64> {
+        None
+    }
+
     /// What is wrong with the device now, as far as it knows; nothing is read for it.
     fn health(&self) -> Health {
         Health::default()

@@ -54,6 +54,23 @@ impl ObjectId {
         let origin = (self.0 & !Self::FIRST_VERSION.0) >> Self::GENERATION_BITS;
         Some((Self(origin), (self.0 as u32) & Self::LAST_GENERATION))
     }
+
+    /// The object that this is a version of, or this one itself: the same of all between which
+    /// content can [move](crate::Mutation::Move).
+    #[must_use]
+    pub const fn origin(self) -> Self {
+        match self.version_of() {
+            Some((origin, _)) => origin,
+            None => self,
+        }
+    }
+
+    /// The number that `reserve_ids` hands out next once an object of this id was made, if it was
+    /// `next` before. Ids of versions were never handed out, so they count for nothing.
+    #[must_use]
+    pub const fn next_free(self, next: u64) -> u64 {
+        if self.is_version() || self.0 < next { next } else { self.0.saturating_add(1) }
+    }
 }
 
 impl core::fmt::Display for ObjectId {

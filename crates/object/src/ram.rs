@@ -157,6 +157,10 @@ impl ObjectDevice for RamDevice {
         }
     }
 
+    fn move_unit(&self) -> Option<u64> {
+        Some(state::MOVE_UNIT)
+    }
+
     fn maintain(&self, _budget: u32) -> Result<Maintenance> {
         Ok(Maintenance::default())
     }

@@ -3,6 +3,7 @@
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// One change to one object. Mutations of a transaction apply in order.
 ///
@@ -50,6 +51,26 @@ pub enum Mutation {
         /// How many bytes.
         length: u64,
     },
+    /// Gives the bytes of `object` in `offset..offset + length`, as far as it has so many, to
+    /// another object at the same offsets, without a copy. What that held there is gone, and holes
+    /// move, too; it grows to the end of the range if it is smaller. `object` reads zeros there and
+    /// keeps its size. Hints, attributes and access times stay.
+    ///
+    /// Only an object and its versions, or two of these, can do that: who looks for content that
+    /// was once written to an object finds it among them. Fails with `NotFound` if one of both is
+    /// missing, with `Invalid` if they are the same or no relatives, or if the range does not fit
+    /// [`move_unit`](crate::ObjectDevice::move_unit). A device may refuse with `NoSpace` to move
+    /// content in very many pieces at once; in parts it goes.
+    Move {
+        /// The object that has the bytes now.
+        object: ObjectId,
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+        /// The object that gets them.
+        to: ObjectId,
+    },
     /// Sets an attribute, which holds at most [`Transaction::MAX_ATTRIBUTE_BYTES`].
     SetAttribute {
         /// The object.
@@ -84,7 +105,7 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// The object that changes.
+    /// The object that changes; of a [`Move`](Self::Move) the one that gives its bytes.
     #[must_use]
     pub const fn object(&self) -> ObjectId {
         match self {
@@ -93,11 +114,32 @@ impl Mutation {
             | Self::Write { object, .. }
             | Self::Truncate { object, .. }
             | Self::Punch { object, .. }
+            | Self::Move { object, .. }
             | Self::SetAttribute { object, .. }
             | Self::RemoveAttribute { object, .. }
             | Self::SetHints { object, .. }
             | Self::SetAccessTime { object, .. } => *object,
         }
+    }
+
+    /// The object that gets the bytes of a [`Move`](Self::Move), which changes as well.
+    #[must_use]
+    pub const fn receiver(&self) -> Option<ObjectId> {
+        match self {
+            Self::Move { to, .. } => Some(*to),
+            _ => None,
+        }
+    }
+
+    /// All objects that change: one, or the two of a [`Move`](Self::Move).
+    pub fn objects(&self) -> impl Iterator<Item = ObjectId> + use<> {
+        core::iter::once(self.object()).chain(self.receiver())
+    }
+
+    /// Whether it changes `object`.
+    #[must_use]
+    pub fn changes(&self, object: ObjectId) -> bool {
+        self.objects().any(|one| one == object)
     }
 }
 
@@ -143,6 +185,12 @@ impl Transaction {
     /// Adds [`Mutation::Punch`].
     pub fn punch(&mut self, object: ObjectId, offset: u64, length: u64) -> &mut Self {
         self.push(Mutation::Punch { object, offset, length })
+    }
+
+    /// Adds [`Mutation::Move`] of the bytes in `range` of `object`.
+    pub fn move_content(&mut self, object: ObjectId, range: Range<u64>, to: ObjectId) -> &mut Self {
+        let length = range.end.saturating_sub(range.start);
+        self.push(Mutation::Move { object, offset: range.start, length, to })
     }
 
     /// Adds [`Mutation::SetAttribute`].

@@ -10,33 +10,44 @@ use crate::id::{AttributeKey, ObjectId};
 use crate::transaction::{Mutation, Transaction};
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::string::String;
+
+/// What a device admits beside what its objects allow.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission {
+    /// The id that `reserve_ids` would hand out next.
+    pub next_id: ObjectId,
+    /// As [`ObjectDevice::move_unit`](crate::ObjectDevice::move_unit) says. Whether an end that is
+    /// no multiple of it is that of the object is left to the device, which knows sizes.
+    pub move_unit: Option<u64>,
+}
 
 /// Refuses the transaction if any of its mutations cannot apply.
 ///
-/// `next_id` is the id that `reserve_ids` would hand out next; `exists` answers for the state
-/// before the transaction and is asked about each run of mutations of one object only once.
+/// `exists` answers for the state before the transaction and is asked about each run of mutations
+/// of one object only once.
 ///
 /// # Errors
 /// `NotFound`, `Exists` and `Invalid` as the documentation of [`Mutation`] says, and whatever
 /// `exists` fails with.
 pub fn validate(
     transaction: &Transaction,
-    next_id: ObjectId,
+    admission: Admission,
     exists: &mut dyn FnMut(ObjectId) -> Result<bool>,
 ) -> Result<()> {
     let mut known = Existence { exists, first: None, changed: BTreeMap::new(), last: None };
     for (position, mutation) in transaction.mutations.iter().enumerate() {
-        check(mutation, next_id, &mut known)
+        check(mutation, admission, &mut known)
             .map_err(|error| Error { detail: format!("mutation {position}: {}", error.detail), ..error })?;
     }
     Ok(())
 }
 
-fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> Result<()> {
+fn check(mutation: &Mutation, admission: Admission, known: &mut Existence<'_>) -> Result<()> {
     let object = mutation.object();
     match mutation {
         Mutation::Create { .. } => {
-            check_new_id(object, next_id)?;
+            check_new_id(object, admission.next_id)?;
             if known.ask(object)? {
                 return Err(Error::of(ErrorKind::Exists, object, "it was created before"));
             }
@@ -67,6 +78,20 @@ fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> R
                 return Err(Error::of(ErrorKind::Invalid, object, detail));
             }
         }
+        Mutation::Move { offset, to, .. } => {
+            let invalid = |detail| Err(Error::of(ErrorKind::Invalid, object, detail));
+            let Some(unit) = admission.move_unit else {
+                return invalid(String::from("this device does not move content"));
+            };
+            known.require(object)?;
+            known.require(*to)?;
+            if object == *to || object.origin() != to.origin() {
+                return invalid(format!("its content cannot move to {to}"));
+            }
+            if !offset.is_multiple_of(unit.max(1)) {
+                return invalid(format!("content moves in units of {unit} bytes, not from {offset} on"));
+            }
+        }
         // A punch past the size, or one whose end overflows, only covers less; hints are advice.
         Mutation::Punch { .. }
         | Mutation::RemoveAttribute { .. }
@@ -74,6 +99,18 @@ fn check(mutation: &Mutation, next_id: ObjectId, known: &mut Existence<'_>) -> R
         | Mutation::SetAccessTime { .. } => known.require(object)?,
     }
     Ok(())
+}
+
+/// Refuses a transaction with a [`Mutation::Move`], for a device that moves no content and would
+/// look at sizes before [`validate`].
+///
+/// # Errors
+/// `Invalid` if there is one.
+pub fn refuse_moves(transaction: &Transaction) -> Result<()> {
+    match transaction.mutations.iter().find(|one| matches!(one, Mutation::Move { .. })) {
+        None => Ok(()),
+        Some(one) => Err(Error::of(ErrorKind::Invalid, one.object(), "this device does not move content")),
+    }
 }
 
 /// Whether the host may make an object of this id at all.
@@ -167,7 +204,10 @@ pub trait Stored {
 pub fn never_needs_space(transaction: &Transaction, stored: &mut dyn Stored) -> Result<bool> {
     let mutations = &transaction.mutations;
     let fills = |one: &Mutation| match one {
-        Mutation::Create { .. } | Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => true,
+        Mutation::Create { .. }
+        | Mutation::Move { .. }
+        | Mutation::SetHints { .. }
+        | Mutation::SetAccessTime { .. } => true,
         Mutation::Write { offset, data, .. } => *offset != 0 || data.len() > REPLACED_BYTES_MAX,
         _ => false,
     };
@@ -197,6 +237,7 @@ pub fn never_needs_space(transaction: &Transaction, stored: &mut dyn Stored) -> 
             }
             Mutation::Create { .. }
             | Mutation::Write { .. }
+            | Mutation::Move { .. }
             | Mutation::SetHints { .. }
             | Mutation::SetAccessTime { .. } => continue,
         };

@@ -60,7 +60,8 @@ pub(crate) const fn concerns_content(mutation: &Mutation) -> bool {
         | Mutation::Remove { .. }
         | Mutation::Write { .. }
         | Mutation::Truncate { .. }
-        | Mutation::Punch { .. } => true,
+        | Mutation::Punch { .. }
+        | Mutation::Move { .. } => true,
         Mutation::SetAttribute { .. }
         | Mutation::RemoveAttribute { .. }
         | Mutation::SetHints { .. }

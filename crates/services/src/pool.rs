@@ -233,6 +233,12 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
         self.members.iter().map(|member| member.device.space_for(&demand)).max().unwrap_or(0)
     }
 
+    /// The coarsest of the members, if all have one.
+    fn move_unit(&self) -> Option<u64> {
+        let units: Option<Vec<u64>> = self.members.iter().map(|member| member.device.move_unit()).collect();
+        units?.into_iter().max()
+    }
+
     fn promisable(&self) -> u64 {
         self.least(ObjectDevice::promisable).unwrap_or(0)
     }

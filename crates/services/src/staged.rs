@@ -26,6 +26,7 @@ use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, RwLock, rank};
 use onode_object::powers::{Decision, Erase, MapObjects};
+use onode_object::validate::refuse_moves;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, ObjectStat, Result,
     Space, Transaction, forward_device,
@@ -180,6 +181,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         let _turn = Turn::take(self.inner.as_ref());
         let _changing = self.changing.read();
         self.check_whole()?;
+        refuse_moves(&transaction)?;
         if self.views.load(Ordering::Acquire) == 0 {
             return self.inner.commit(transaction, durability);
         }

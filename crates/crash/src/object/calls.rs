@@ -119,6 +119,38 @@ fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng:
     mutations
 }
 
+/// Content of an object moves to a relative, which is made if it is a version; mostly something is
+/// written in its place.
+fn move_content(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Vec<Mutation> {
+    let origin = object.origin();
+    let version = origin.version(prng.below(3) as u32).unwrap_or(origin);
+    let to = if prng.chance(1, 4) { origin } else { version };
+    let mut mutations = Vec::new();
+    if to == object || (!to.is_version() && !state.objects.contains_key(&to)) {
+        return mutations;
+    }
+    if !state.objects.contains_key(&to) {
+        mutations.push(Mutation::Create { object: to, hints: hints(prng) });
+    }
+    let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
+    let (offset, length) = match prng.below(4) {
+        0 => (0, u64::MAX >> 1),
+        1 => (prng.below(size + 1) / 512 * 512, 512 << prng.below(3)),
+        _ => (prng.below(size + 100), 1 + prng.below(size + 1)),
+    };
+    mutations.push(Mutation::Move { object, offset, length, to });
+    match prng.below(8) {
+        0 => mutations.push(Mutation::Remove { object }),
+        1 => mutations.push(Mutation::Truncate { object, size: prng.below(size + 1) }),
+        2 | 3 => {}
+        _ => {
+            let data = bytes(prng, length.min(profile.write_bytes));
+            mutations.push(Mutation::Write { object, offset: offset.min(profile.object_bytes), data });
+        }
+    }
+    mutations
+}
+
 /// A transaction and the state after it. New objects get ids from the device.
 ///
 /// # Errors
@@ -132,12 +164,14 @@ pub fn transaction<M>(
     let mut state = run.state.clone();
     let prng = &mut run.prng;
     let mut transaction = Transaction::new();
+    let moves = profile.moves > 0 && device.move_unit() == Some(1);
     for _ in 0..1 + prng.below(profile.mutations) {
         let count = state.objects.len() as u64;
         let is_full = state.bytes() >= aim_bytes;
         let known = any_object(&state, prng);
         let mutations = match known {
             _ if profile.remakes > 0 && prng.chance(profile.remakes, 100) => remake(known, &state, profile, prng),
+            Some(object) if moves && prng.chance(profile.moves, 100) => move_content(object, &state, profile, prng),
             Some(object) if is_full && prng.chance(1, 2) => {
                 vec![if prng.chance(1, 3) {
                     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
@@ -215,6 +249,9 @@ pub fn describe(transaction: &Transaction) -> String {
             }
             Mutation::RemoveAttribute { object, key } => {
                 format!("remove attribute {}.{} of {object}", key.kind.0, key.index)
+            }
+            Mutation::Move { object, offset, length, to } => {
+                format!("move {length} bytes at {offset} of {object} to {to}")
             }
             Mutation::SetHints { object, .. } => format!("set hints of {object}"),
             Mutation::SetAccessTime { object, time } => format!("set access time {time} of {object}"),

@@ -56,6 +56,7 @@ pub const PROFILE: Profile = Profile {
     reads: 0,
     removals: 14,
     remakes: 0,
+    moves: 0,
     overwrites: 55,
     failures: 0,
     variants: 4,

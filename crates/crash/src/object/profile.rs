@@ -2,6 +2,9 @@
 
 use crate::object::brim;
 
+/// The name of the profile for devices that move content.
+pub const VERSIONS: &str = "versions";
+
 /// A way of using the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -33,6 +36,9 @@ pub struct Profile {
     pub removals: u64,
     /// Objects that are made again under the id of one that is gone, of 100 mutations.
     pub remakes: u64,
+    /// Content that moves to a version of its object or back, of 100 mutations, on devices that can
+    /// do that.
+    pub moves: u64,
     /// Overwrites of what is there rather than anything else, of 100 mutations.
     pub overwrites: u64,
     /// Programs and erases that fail in the first run and what follows it, for every 100 erase
@@ -57,13 +63,14 @@ const MIX: Profile = Profile {
     reads: 0,
     removals: 25,
     remakes: 0,
+    moves: 0,
     overwrites: 20,
     failures: 0,
     variants: 0,
 };
 
 /// All profiles.
-pub const PROFILES: [Profile; 12] = [
+pub const PROFILES: [Profile; 13] = [
     MIX,
     // Few tiny commits: every case of an almost empty volume.
     Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
@@ -88,6 +95,22 @@ pub const PROFILES: [Profile; 12] = [
         durable: 50,
         maintains: 30,
         fill: 75,
+        variants: 2,
+        ..MIX
+    },
+    // Content goes to versions before it is overwritten, and back, while the cleaner goes round.
+    Profile {
+        name: VERSIONS,
+        steps: 700,
+        objects: 24,
+        write_bytes: 2200,
+        object_bytes: 4000,
+        mutations: 3,
+        moves: 30,
+        fill: 75,
+        overwrites: 70,
+        removals: 20,
+        maintains: 30,
         variants: 2,
         ..MIX
     },

@@ -60,16 +60,18 @@ impl ObjectState {
         let id = mutation.object();
         match mutation {
             Mutation::Create { hints, .. } => {
-                self.highest = self.highest.max(id);
+                // Ids of versions are not handed out.
+                self.highest = if id.is_version() { self.highest } else { self.highest.max(id) };
                 let object = Object { hints: *hints, ..Object::default() };
                 return self.objects.insert(id, Arc::new(object)).is_none();
             }
             Mutation::Remove { .. } => return self.objects.remove(&id).is_some(),
+            Mutation::Move { offset, length, to, .. } => return self.move_content(id, (*offset, *length), *to),
             _ => {}
         }
         let Some(object) = self.objects.get_mut(&id).map(Arc::make_mut) else { return false };
         match mutation {
-            Mutation::Create { .. } | Mutation::Remove { .. } => {}
+            Mutation::Create { .. } | Mutation::Remove { .. } | Mutation::Move { .. } => {}
             Mutation::Write { offset, data, .. } => {
                 let (start, end) = (*offset as usize, *offset as usize + data.len());
                 if !data.is_empty() {
@@ -100,6 +102,26 @@ impl ObjectState {
                 object.accessed.push(*time);
             }
         }
+        true
+    }
+
+    /// Content changes its object; false if that cannot be.
+    fn move_content(&mut self, object: ObjectId, range: (u64, u64), to: ObjectId) -> bool {
+        if object == to || !self.objects.contains_key(&to) {
+            return false;
+        }
+        let Some(giver) = self.objects.get_mut(&object).map(Arc::make_mut) else { return false };
+        let start = range.0 as usize;
+        let end = start.saturating_add(range.1 as usize).min(giver.content.len());
+        if start >= end {
+            return true;
+        }
+        let moved = giver.content[start..end].to_vec();
+        giver.content[start..end].fill(0);
+        let Some(taker) = self.objects.get_mut(&to).map(Arc::make_mut) else { return false };
+        let length = taker.content.len().max(end);
+        taker.content.resize(length, 0);
+        taker.content[start..end].copy_from_slice(&moved);
         true
     }
 

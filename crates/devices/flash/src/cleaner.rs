@@ -2,15 +2,18 @@
 //!
 //! How things move is told in [`moving`].
 
+mod family;
 pub mod gain;
 mod latency;
 pub mod levelling;
+mod moves;
 pub mod moving;
 pub mod pace;
 
 use crate::cleaner::latency::LatencyHistogram;
 use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
+use crate::medium::format::FEATURE_VERSIONS;
 use crate::policy::{Chooser, Stream};
 use crate::space::items::{Item, Owner};
 use crate::space::segments::SegmentState;
@@ -33,6 +36,9 @@ struct Cleaning {
     holds_table: bool,
     /// It is emptied for the sake of wear: what is on it goes to rest on a worn segment.
     levels: bool,
+    /// The second pass: content is looked for among the versions of the objects that it was
+    /// written to.
+    is_second: bool,
 }
 
 /// Pages of content that are moved in one go: a run for the medium, and no more than a short wait.
@@ -46,6 +52,16 @@ impl Cleaning {
     /// Whether it is for the sake of wear.
     const fn levels(&self) -> bool {
         self.levels
+    }
+
+    /// Begins the second pass, unless it has begun: over items of content only.
+    fn begin_second(&mut self) -> bool {
+        if self.is_second || is_planted(Bug::CleanerForgetsVersions) {
+            return false;
+        }
+        self.items.retain(|item| matches!(item.owner, Owner::Content { .. }));
+        (self.next, self.within, self.is_second) = (0, 0, true);
+        true
     }
 
     /// The next item or, of a long run of content, the next part.
@@ -189,7 +205,8 @@ impl Cleaner {
         }
         let holds_table = items.iter().any(|item| matches!(item.owner, Owner::TablePiece { .. }));
         let sequence = volume.log.table().get(segment).sequence;
-        self.cleaning = Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table, levels });
+        self.cleaning =
+            Some(Cleaning { segment, sequence, items, next: 0, within: 0, holds_table, levels, is_second: false });
         Ok(())
     }
 
@@ -200,10 +217,15 @@ impl Cleaner {
         let segment = cleaning.segment;
         let base = u64::from(segment) * volume.log.layout().segment_bytes();
         let moved = volume.log.moved_content();
-        while let Some(item) = cleaning.take(volume.log.layout().payload_bytes) {
+        while let Some(item) = Self::next_item(volume, &mut cleaning) {
             let before = volume.log.moved_content();
             let mover = volume.checkpoints.mover(volume.index, volume.log);
-            let result = mover.levelling(cleaning.levels).move_item(&item, base + u64::from(item.start));
+            let (mut mover, location) = (mover.levelling(cleaning.levels), base + u64::from(item.start));
+            let result = if cleaning.is_second {
+                mover.move_item_of_relatives(&item, location)
+            } else {
+                mover.move_item(&item, location)
+            };
             if cleaning.levels {
                 self.cleaned.bytes_levelled += volume.log.moved_content() - before;
             }
@@ -235,6 +257,10 @@ impl Cleaner {
                 return Ok(false);
             }
         }
+        if is_planted(Bug::CleanerForgetsVersions) && volume.checkpoints.has_feature(FEATURE_VERSIONS) {
+            let left = volume.log.table().get(segment).live_bytes;
+            volume.log.table_mut().release(segment, u64::from(left));
+        }
         if volume.log.table().get(segment).live_bytes > 0 {
             if cleaning.holds_table {
                 volume.log.table_mut().note_emptied(segment);
@@ -245,6 +271,21 @@ impl Cleaner {
         self.cleaned.segments += 1;
         self.cleaned.levelled += u64::from(cleaning.levels);
         Ok(true)
+    }
+
+    /// What of `cleaning` is to be moved next. If anything is left when all items were moved by the
+    /// owners that they name, it may belong to versions of these now.
+    fn next_item(volume: &Volume<'_>, cleaning: &mut Cleaning) -> Option<Item> {
+        let payload_bytes = volume.log.layout().payload_bytes;
+        let is_left = volume.log.table().get(cleaning.segment).live_bytes > 0;
+        if cleaning.is_second && !is_left {
+            return None;
+        }
+        if let Some(item) = cleaning.take(payload_bytes) {
+            return Some(item);
+        }
+        let may_move = volume.checkpoints.has_feature(FEATURE_VERSIONS) && is_left;
+        if may_move && cleaning.begin_second() { cleaning.take(payload_bytes) } else { None }
     }
 
     /// Whether moving on with `segment` could take the segments that the next checkpoint needs.

@@ -7,6 +7,7 @@
 mod commit;
 mod mount;
 
+pub use commit::MOVE_UNIT;
 pub use mount::mount_beside;
 
 use crate::cleaner::Cleaner;

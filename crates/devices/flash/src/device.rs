@@ -14,7 +14,7 @@ mod scrub;
 
 use crate::cleaner::pace::Step;
 use crate::commit::sync::Syncs;
-use crate::core::Core;
+use crate::core::{Core, MOVE_UNIT};
 use crate::index::Index;
 use crate::index::read::check_host_object;
 use crate::log::Log;
@@ -199,6 +199,10 @@ impl ObjectDevice for FlashDevice {
 
     fn health(&self) -> Health {
         health(&self.core.lock())
+    }
+
+    fn move_unit(&self) -> Option<u64> {
+        Some(MOVE_UNIT)
     }
 
     fn maintain(&self, budget: u32) -> Result<Maintenance> {

@@ -88,7 +88,7 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
             } else if let Some((key, value)) = event(&item, place) {
                 events.push(key, value);
                 if key.object < FIRST_TABLE {
-                    next_id = next_id.max(key.object + 1);
+                    next_id = key.object().next_free(next_id);
                 }
             }
             Ok(())

@@ -74,7 +74,7 @@ impl Index {
 
     /// The log says that this id was handed out.
     pub fn note_id(&mut self, object: ObjectId) {
-        self.next_id = self.next_id.max(object.0 + 1);
+        self.next_id = object.next_free(self.next_id);
     }
 
     /// Nodes, changed ones, and those in memory.

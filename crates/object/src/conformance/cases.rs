@@ -8,6 +8,8 @@ pub mod durable;
 pub mod full;
 pub mod hints;
 pub mod listing;
+pub mod moves;
 pub mod objects;
 pub mod sizes;
 pub mod space;
+pub mod versions;

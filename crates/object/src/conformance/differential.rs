@@ -50,7 +50,9 @@ fn random_history_with_crashes_three(make: Maker<'_>) {
 /// # Panics
 /// At the first difference, with the seed and the number of the operation on standard error.
 pub fn differential(make: Maker<'_>, seed: u64, operations: u64, crashes: bool) {
-    let mut history = History { it: Subject::new(make), oracle: Oracle::default(), generator: Generator::new(seed) };
+    let it = Subject::new(make);
+    let generator = Generator::new(seed).moving(it.device().move_unit());
+    let mut history = History { it, oracle: Oracle::default(), generator };
     for number in 0..operations {
         let failed = Notice(seed, number);
         history.step(crashes);

@@ -20,13 +20,22 @@ const USUAL_BYTES: u64 = 96 << 10;
 pub struct Generator {
     /// The numbers it draws from; tests may draw from it too.
     pub prng: Prng,
+    /// It makes versions of objects and moves content in this unit.
+    move_unit: Option<u64>,
 }
 
 impl Generator {
     /// A generator whose output follows from the seed and the devices it is shown.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { prng: Prng::new(seed) }
+        Self { prng: Prng::new(seed), move_unit: None }
+    }
+
+    /// The same, that makes versions of objects and moves content between them, if there is a
+    /// unit of that.
+    #[must_use]
+    pub const fn moving(self, move_unit: Option<u64>) -> Self {
+        Self { move_unit, ..self }
     }
 
     /// Some advice. It names no encryption key, for a device may want that key.
@@ -92,6 +101,11 @@ impl Generator {
             alive.push(object);
             return;
         }
+        if let Some(unit) = self.move_unit
+            && self.prng.chance(1, 5)
+        {
+            return self.move_content(unit.max(1), alive, transaction);
+        }
         let position = self.prng.below(alive.len() as u64) as usize;
         let object = alive[position];
         match self.prng.below(20) {
@@ -125,6 +139,26 @@ impl Generator {
                 transaction.set_hints(object, self.hints());
             }
         }
+    }
+
+    /// Moves content of an object to a relative that is there or is made for it.
+    fn move_content(&mut self, unit: u64, alive: &mut Vec<ObjectId>, transaction: &mut Transaction) {
+        let object = alive[self.prng.below(alive.len() as u64) as usize];
+        let generation = self.prng.below(3) as u32;
+        let version = object.origin().version(generation).filter(|version| *version != object);
+        let to = if self.prng.chance(1, 3) { Some(object.origin()) } else { version };
+        let Some(to) = to.filter(|to| *to != object) else { return };
+        if !alive.contains(&to) {
+            if !to.is_version() {
+                return;
+            }
+            transaction.create(to, self.hints());
+            alive.push(to);
+        }
+        let start = self.offset() / unit * unit;
+        let length = if self.prng.chance(1, 6) { u64::MAX / 2 } else { self.prng.below(40_000) };
+        let end = (start + length).next_multiple_of(unit);
+        transaction.move_content(object, start..end, to);
     }
 
     /// A key out of a few hundred.

@@ -60,7 +60,7 @@ impl Oracle {
                 self.forget_buffered();
             }
             SyncScope::Object(object) => {
-                let touches = |it: &Transaction| it.mutations.iter().any(|mutation| mutation.object() == object);
+                let touches = |it: &Transaction| it.mutations.iter().any(|mutation| mutation.changes(object));
                 let covered = self.buffered.iter().rposition(touches).map_or(0, |position| position + 1);
                 self.must_survive = self.must_survive.max(covered);
             }

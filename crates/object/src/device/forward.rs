@@ -36,8 +36,8 @@ macro_rules! forward_device {
         $crate::forward_device! {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
-            extents, space, space_for, promisable, maintain, close, health, compression,
-            decisions, map_objects, share, place, attachment, scrub, inspect, erase
+            extents, space, space_for, promisable, move_unit, maintain, close, health,
+            compression, decisions, map_objects, share, place, attachment, scrub, inspect, erase
         }
     };
     ($self:ident => $to:expr; $($method:ident),* $(,)?) => {
@@ -124,6 +124,11 @@ macro_rules! forward_device {
     (@ promisable $self:ident $to:expr) => {
         fn promisable(&$self) -> u64 {
             $to.promisable()
+        }
+    };
+    (@ move_unit $self:ident $to:expr) => {
+        fn move_unit(&$self) -> Option<u64> {
+            $to.move_unit()
         }
     };
     (@ maintain $self:ident $to:expr) => {

@@ -103,6 +103,28 @@ impl SparseContent {
         }
     }
 
+    /// Gives what it has in `offset..offset + length` to `to`, holes included.
+    pub(super) fn move_to(&mut self, to: &mut Self, offset: u64, length: u64) {
+        let end = offset.saturating_add(length).min(self.size);
+        if offset >= end {
+            return;
+        }
+        // First, so that a chunk which the range covers to its end is freed as a whole.
+        to.size = to.size.max(end);
+        to.punch(offset, end - offset);
+        let numbers = offset / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES);
+        for (&number, chunk) in self.chunks.range(numbers) {
+            let part = part(number, offset, end);
+            let given = to.chunks.entry(number).or_insert_with(|| Arc::new([0; CHUNK_BYTES as usize]));
+            Arc::make_mut(given)[part.clone()].copy_from_slice(&chunk[part]);
+        }
+        self.punch(offset, end - offset);
+    }
+
+    /// Bytes that [`move_to`](Self::move_to) may allocate more than it frees: the chunks at both
+    /// ends may be divided.
+    pub(super) const MOVED_GROWTH_BYTES: u64 = 2 * CHUNK_BYTES;
+
     pub(super) fn extents(&self, offset: u64, limit: usize) -> Vec<(u64, u64)> {
         let mut extents: Vec<(u64, u64)> = Vec::new();
         for &number in self.chunks.range(offset / CHUNK_BYTES..).map(|(number, _)| number) {

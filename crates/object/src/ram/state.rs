@@ -8,11 +8,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hints::Hints;
 use crate::id::{AttributeKey, ObjectId};
 use crate::transaction::{Mutation, Transaction};
-use crate::validate;
+use crate::validate::{self, Admission};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+
+/// Content moves by the byte.
+pub(super) const MOVE_UNIT: u64 = 1;
 
 /// What an object costs besides its content and attributes.
 const OBJECT_BYTES: u64 = 128;
@@ -91,7 +94,8 @@ impl State {
     /// Checks everything, then does everything.
     pub(super) fn commit(&mut self, transaction: Transaction, capacity_bytes: u64) -> Result<()> {
         let objects = &self.objects;
-        validate::validate(&transaction, self.next_id, &mut |object| Ok(objects.contains_key(&object)))?;
+        let admission = Admission { next_id: self.next_id, move_unit: Some(MOVE_UNIT) };
+        validate::validate(&transaction, admission, &mut |object| Ok(objects.contains_key(&object)))?;
         self.check_space(&transaction, capacity_bytes)?;
         for mutation in transaction.mutations {
             self.apply(mutation);
@@ -122,6 +126,7 @@ impl State {
                     removed.insert(object);
                     0
                 }
+                Mutation::Move { .. } => SparseContent::MOVED_GROWTH_BYTES,
                 Mutation::Truncate { .. }
                 | Mutation::Punch { .. }
                 | Mutation::RemoveAttribute { .. }
@@ -156,6 +161,12 @@ impl State {
             Mutation::Write { object, offset, data } => self.change(object, |it| it.content.write(offset, &data)),
             Mutation::Truncate { object, size } => self.change(object, |it| it.content.truncate(size)),
             Mutation::Punch { object, offset, length } => self.change(object, |it| it.content.punch(offset, length)),
+            Mutation::Move { object, offset, length, to } => {
+                let mut content = SparseContent::default();
+                self.change(object, |it| content = core::mem::take(&mut it.content));
+                self.change(to, |it| content.move_to(&mut it.content, offset, length));
+                self.change(object, |it| it.content = content);
+            }
             Mutation::SetAttribute { object, key, value } => self.change(object, |it| it.set_attribute(key, value)),
             Mutation::RemoveAttribute { object, key } => self.change(object, |it| it.remove_attribute(key)),
             Mutation::SetHints { object, hints } => self.change(object, |it| it.hints = hints),

@@ -7,9 +7,13 @@ use alloc::vec;
 
 const KEY: AttributeKey = AttributeKey::new(AttributeKind::INODE, 7);
 
+const fn admission(next_id: u64) -> Admission {
+    Admission { next_id: ObjectId(next_id), move_unit: Some(512) }
+}
+
 fn kind_of(transaction: &Transaction) -> Option<ErrorKind> {
     let mut exists = |object: ObjectId| Ok(object.0 == 2 || object.0 == 70);
-    validate(transaction, ObjectId(100), &mut exists).err().map(|error| error.kind)
+    validate(transaction, admission(100), &mut exists).err().map(|error| error.kind)
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn asks_once_for_a_run_and_names_the_position() {
     };
     let mut transaction = Transaction::new();
     transaction.truncate(ObjectId(2), 1).truncate(ObjectId(2), 2).truncate(ObjectId(2), u64::MAX);
-    let error = validate(&transaction, ObjectId(64), &mut exists).unwrap_err();
+    let error = validate(&transaction, admission(64), &mut exists).unwrap_err();
     assert!(error.detail.starts_with("mutation 2:"), "{error}");
     assert_eq!(error.object, Some(ObjectId(2)));
     assert_eq!(asked, 1);
@@ -139,4 +143,31 @@ fn ids_run_out_at_two_to_the_sixty_three() {
     assert_eq!(reserve(ObjectId((1 << 63) - 1), 1), Ok((ObjectId((1 << 63) - 1), ObjectId(1 << 63))));
     assert_eq!(reserve(ObjectId(1 << 63), 1).unwrap_err().kind, ErrorKind::NoSpace);
     assert_eq!(reserve(ObjectId(64), u64::MAX).unwrap_err().kind, ErrorKind::NoSpace);
+}
+
+#[test]
+fn content_moves_between_relatives() {
+    let object = ObjectId(70);
+    let (one, two) = (object.version(1).unwrap(), object.version(2).unwrap());
+    let stranger = ObjectId(2).version(1).unwrap();
+    let all = [object, one, two, stranger, ObjectId(2)];
+    let ask = |object, range: core::ops::Range<u64>, to| {
+        let mut exists = |asked: ObjectId| Ok(all.contains(&asked));
+        let mut transaction = Transaction::new();
+        let result = validate(transaction.move_content(object, range, to), admission(100), &mut exists);
+        result.err().map(|error| error.kind)
+    };
+    for (from, to) in [(object, one), (one, object), (two, one)] {
+        assert_eq!(ask(from, 512..700, to), None);
+    }
+    for (from, to) in [(object, object), (object, stranger), (object, ObjectId(2))] {
+        assert_eq!(ask(from, 512..1024, to), Some(ErrorKind::Invalid));
+    }
+    assert_eq!(ask(object, 0..9, ObjectId(71)), Some(ErrorKind::NotFound));
+    assert_eq!(ask(ObjectId(71), 0..9, object), Some(ErrorKind::NotFound));
+    assert_eq!(ask(object, 511..1024, one), Some(ErrorKind::Invalid));
+    let none = Admission { move_unit: None, ..admission(100) };
+    let mut transaction = Transaction::new();
+    let refused = validate(transaction.move_content(object, 0..0, one), none, &mut |_| Ok(true)).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid);
 }

@@ -9,6 +9,7 @@ use crate::durability::{Durability, SyncScope};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{AttributeKey, ObjectId};
 use crate::transaction::Transaction;
+use crate::validate::refuse_moves;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -87,6 +88,8 @@ impl<T: Transport> ObjectDevice for RemoteDevice<T> {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        // Nobody on this side knows in which unit the device moves content.
+        refuse_moves(&transaction)?;
         expect!(self.call(&Request::Commit { transaction, durability }), Reply::Commit => ())
     }
 

@@ -15,6 +15,7 @@ const SET_ATTRIBUTE: u8 = 6;
 const REMOVE_ATTRIBUTE: u8 = 7;
 const SET_HINTS: u8 = 8;
 const SET_ACCESS_TIME: u8 = 9;
+const MOVE: u8 = 10;
 
 /// The fewest bytes a mutation takes: its code and a small object id.
 const LEAST_BYTES: usize = 2;
@@ -31,6 +32,7 @@ pub fn put(out: &mut Vec<u8>, mutation: &Mutation) {
         Mutation::RemoveAttribute { .. } => REMOVE_ATTRIBUTE,
         Mutation::SetHints { .. } => SET_HINTS,
         Mutation::SetAccessTime { .. } => SET_ACCESS_TIME,
+        Mutation::Move { .. } => MOVE,
     };
     out.push(code);
     varint::put(out, mutation.object().0);
@@ -45,6 +47,11 @@ pub fn put(out: &mut Vec<u8>, mutation: &Mutation) {
         Mutation::Punch { offset, length, .. } => {
             varint::put(out, *offset);
             varint::put(out, *length);
+        }
+        Mutation::Move { offset, length, to, .. } => {
+            for number in [*offset, *length, to.0] {
+                varint::put(out, number);
+            }
         }
         Mutation::SetAttribute { key, value, .. } => {
             put_key(out, *key);
@@ -79,6 +86,10 @@ pub fn take(input: &mut &[u8]) -> Option<Mutation> {
         REMOVE_ATTRIBUTE => Mutation::RemoveAttribute { object, key: take_key(input)? },
         SET_HINTS => Mutation::SetHints { object, hints: hints::take(input)? },
         SET_ACCESS_TIME => Mutation::SetAccessTime { object, time: varint::take(input)? },
+        MOVE => {
+            let (offset, length) = (varint::take(input)?, varint::take(input)?);
+            Mutation::Move { object, offset, length, to: ObjectId(varint::take(input)?) }
+        }
         _ => return None,
     })
 }

@@ -15,6 +15,7 @@ use crate::life::Life;
 use crate::plan::{Plan, UNUSED, concerns_content, refused};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::refuse_moves;
 use onode_object::{
     AttributeKind, Compression, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, Result, Transaction,
 };
@@ -47,6 +48,7 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
         mut transaction: Transaction,
         commit: impl Fn(Transaction) -> Result<T>,
     ) -> Result<T> {
+        refuse_moves(&transaction)?;
         if let Some(refused) = refused(&mut transaction, |key| key.kind == AttributeKind::SERVICE) {
             return commit(refused);
         }
@@ -100,7 +102,9 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
                     plan.mutations.push(Mutation::RemoveAttribute { object, key: UNUSED });
                     continue;
                 }
-                Mutation::SetAttribute { .. }
+                // None is left.
+                Mutation::Move { .. }
+                | Mutation::SetAttribute { .. }
                 | Mutation::RemoveAttribute { .. }
                 | Mutation::SetHints { .. }
                 | Mutation::SetAccessTime { .. } => {}

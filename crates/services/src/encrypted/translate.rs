@@ -9,7 +9,7 @@ use crate::encrypted::map::{BLOCK_BYTES, MapPart, is_ours};
 use crate::life::Life;
 use crate::plan::{Plan, concerns_content, refused};
 use crate::turn::Turn;
-use onode_object::validate::REPLACED_BYTES_MAX;
+use onode_object::validate::{REPLACED_BYTES_MAX, refuse_moves};
 use onode_object::{ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
@@ -20,7 +20,10 @@ type Lives = BTreeMap<ObjectId, Option<Life<()>>>;
 /// Whether a transaction of such mutations may be one that a full device has to take (N7).
 const fn is_free(mutation: &Mutation) -> bool {
     match mutation {
-        Mutation::Create { .. } | Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => false,
+        Mutation::Create { .. }
+        | Mutation::Move { .. }
+        | Mutation::SetHints { .. }
+        | Mutation::SetAccessTime { .. } => false,
         Mutation::Write { offset, data, .. } => *offset == 0 && data.len() <= REPLACED_BYTES_MAX,
         Mutation::Remove { .. }
         | Mutation::Truncate { .. }
@@ -40,6 +43,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         mut transaction: Transaction,
         commit: impl FnOnce(Transaction) -> Result<T>,
     ) -> Result<T> {
+        refuse_moves(&transaction)?;
         if let Some(refused) = refused(&mut transaction, is_ours) {
             return commit(refused);
         }
@@ -79,7 +83,10 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                     plan.mutations.extend(self.set_attribute(object, key, &value, is_frugal)?);
                 }
                 Mutation::RemoveAttribute { key, .. } => plan.mutations.push(Self::remove_attribute(object, key)),
-                Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => plan.mutations.push(mutation),
+                // Of moves none is left.
+                Mutation::Move { .. } | Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => {
+                    plan.mutations.push(mutation)
+                }
             }
         }
         for life in lives.into_values().flatten() {

@@ -58,7 +58,7 @@ impl<D: ObjectDevice> Pool<D> {
     }
 
     fn change_recorded(&self, record: &mut PoolRecord, transaction: &Transaction) -> Result<()> {
-        let objects: BTreeSet<_> = transaction.mutations.iter().map(Mutation::object).collect();
+        let objects: BTreeSet<_> = transaction.mutations.iter().flat_map(Mutation::objects).collect();
         let is_whole = record.membership.is_whole();
         let entries = record.ring.plan(&objects);
         let mut own = OwnChanges { entries, parts: ChangedObjects::default(), gives_up: false };
@@ -132,9 +132,10 @@ impl<D: ObjectDevice> Pool<D> {
     fn hand_on(&self, index: usize, transaction: &Transaction, mine: &[Mutation]) -> Result<()> {
         let device = &self.members[index].device;
         let mut mutations: Vec<Mutation> = {
-            let standings = self.standings.lock();
-            let standing = &standings.members[index];
-            transaction.mutations.iter().filter(|one| standing.takes(one.object())).cloned().collect()
+            let mut standings = self.standings.lock();
+            let standing = &mut standings.members[index];
+            give_up_moves(standing, transaction);
+            transaction.mutations.iter().filter(|one| takes(standing, one)).cloned().collect()
         };
         if is_planted(Bug::PoolRecordInTwo) {
             device.commit(Transaction { mutations: mine.to_vec() }, Durability::Buffered)?;
@@ -325,6 +326,31 @@ impl<D: ObjectDevice> Pool<D> {
     }
 }
 
+/// Whether a change is for a member that stands so: a move only if the member has what it moves and
+/// what it moves it to.
+fn takes(standing: &MemberStanding, mutation: &Mutation) -> bool {
+    match mutation.receiver() {
+        Some(to) => standing.has(mutation.object()) && standing.has(to),
+        None => standing.takes(mutation.object()),
+    }
+}
+
+/// A member that lacks one of the two objects of a move cannot do it: it lacks both from then on.
+fn give_up_moves(standing: &mut MemberStanding, transaction: &Transaction) {
+    let mut is_again = true;
+    // One may have to be given up for another one.
+    while core::mem::take(&mut is_again) {
+        for one in &transaction.mutations {
+            let Some(to) = one.receiver() else { continue };
+            let has = (standing.has(one.object()), standing.has(to));
+            if has != (true, true) && !standing.is_out() {
+                is_again |= has != (false, false);
+                standing.lose(&one.objects().collect(), "it could not move content that it lacks");
+            }
+        }
+    }
+}
+
 /// The change that sets one of several attributes.
 fn set_one(one: (AttributeKey, Vec<u8>)) -> Mutation {
     set(one.0, one.1)
@@ -332,7 +358,7 @@ fn set_one(one: (AttributeKey, Vec<u8>)) -> Mutation {
 
 /// Refuses what concerns the object of the pool itself, which hosts do not see.
 fn refuse_own(transaction: &Transaction) -> Result<()> {
-    match transaction.mutations.iter().find(|one| one.object() == ObjectId::POOL) {
+    match transaction.mutations.iter().find(|one| one.changes(ObjectId::POOL)) {
         None => Ok(()),
         Some(Mutation::Create { .. }) => {
             Err(Error::of(ErrorKind::Invalid, ObjectId::POOL, "this number is the pool's own"))

@@ -104,6 +104,8 @@ impl Shadow {
             Mutation::Write { offset, data, .. } => self.content(size).write(offset, &data),
             Mutation::Truncate { size: to, .. } => work.extend(self.content(size).truncate(to)),
             Mutation::Punch { offset, length, .. } => work.extend(self.content(size).punch(offset, length)),
+            // It was refused before.
+            Mutation::Move { .. } => {}
             Mutation::SetAttribute { key, value, .. } => self.set(key, Some(value)),
             // Of an object of the view's own there is nothing behind it to be hidden.
             Mutation::RemoveAttribute { key, .. } if self.standing == Standing::Made => self.unset(key),

@@ -81,7 +81,8 @@ impl Watch {
                     *known += usize::from(changed.attributes.insert(*key, count).is_none());
                 }
                 Mutation::SetHints { .. } => changed.hints = count,
-                Mutation::SetAccessTime { .. } => {}
+                // Views are of devices that move nothing.
+                Mutation::Move { .. } | Mutation::SetAccessTime { .. } => {}
             }
         }
         if self.known > CHANGES_MAX {

@@ -36,6 +36,7 @@ const fn is_content(one: &Mutation) -> bool {
         Mutation::Write { .. }
             | Mutation::Truncate { .. }
             | Mutation::Punch { .. }
+            | Mutation::Move { .. }
             | Mutation::Remove { .. }
             | Mutation::Create { .. }
     )

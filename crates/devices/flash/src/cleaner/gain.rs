@@ -116,6 +116,10 @@ impl Cleaner {
     /// replaces.
     fn replaced_bytes(&mut self, volume: &mut Volume<'_>, transaction: &Transaction) -> Result<u64> {
         let mut bytes = 0;
+        if transaction.mutations.iter().any(|one| matches!(one, Mutation::Move { .. })) {
+            // What moves away is not given up.
+            return Ok(0);
+        }
         for mutation in &transaction.mutations {
             bytes += match mutation {
                 Mutation::Write { data, .. } if data.is_empty() => 0,

@@ -12,6 +12,7 @@
 //!
 //! It does not choose what is moved.
 
+use crate::cleaner::family;
 use crate::index::Index;
 use crate::index::apply::Extent;
 use crate::log::record::Piece;
@@ -38,12 +39,14 @@ pub struct Mover<'a> {
     journal_sequence: u32,
     /// Content goes to rest on a worn segment.
     levels: bool,
+    /// Content may have moved to another object since it was written.
+    has_versions: bool,
 }
 
 impl<'a> Mover<'a> {
     /// One for a volume whose replay begins at `journal_sequence`.
     pub const fn new(index: &'a mut Index, log: &'a mut Log, settings: Settings, journal_sequence: u32) -> Self {
-        Self { index, log, settings, journal_sequence, levels: false }
+        Self { index, log, settings, journal_sequence, levels: false, has_versions: false }
     }
 
     /// The same, for the sake of wear if `levels`.
@@ -51,13 +54,45 @@ impl<'a> Mover<'a> {
         Self { levels, ..self }
     }
 
-    /// Moves what is still needed of `item`, which lies at `location`.
+    /// The same, on a volume where objects may have versions if `has_versions`.
+    pub const fn among_versions(self, has_versions: bool) -> Self {
+        Self { has_versions, ..self }
+    }
+
+    /// Moves what is still needed of `item`, which lies at `location`, whoever has it now.
+    pub fn move_item_of_any(&mut self, item: &Item, location: u64) -> Result<()> {
+        self.move_item(item, location)?;
+        self.move_item_of_relatives(item, location)
+    }
+
+    /// Moves what relatives of the object that `item` names, which lies at `location`, have of it
+    /// now: their content was written to that object.
+    pub fn move_item_of_relatives(&mut self, item: &Item, location: u64) -> Result<()> {
+        let Owner::Content { object, offset } = item.owner else { return Ok(()) };
+        let stream = self.stream_for(location);
+        for relative in self.relatives(ObjectId(object))? {
+            self.move_content(relative, offset, item.length, location, stream)?;
+        }
+        Ok(())
+    }
+
+    /// The objects beside it that may have content that was written to `object`; none on a volume
+    /// without versions, of which nothing is asked.
+    pub fn relatives(&mut self, object: ObjectId) -> Result<Vec<ObjectId>> {
+        if self.has_versions { family::relatives(self.index, self.log, object) } else { Ok(Vec::new()) }
+    }
+
+    /// Where content that lies at `location` goes.
+    fn stream_for(&self, location: u64) -> Stream {
+        let segment = self.log.layout().segment_of(location);
+        if self.levels { self.log.stream_for_resting() } else { self.log.stream_for_moved(segment) }
+    }
+
+    /// Moves what is still needed of `item`, which lies at `location`, by the owner that it names.
     pub fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
         match item.owner {
             Owner::Content { object, offset } => {
-                let segment = self.log.layout().segment_of(location);
-                let stream =
-                    if self.levels { self.log.stream_for_resting() } else { self.log.stream_for_moved(segment) };
+                let stream = self.stream_for(location);
                 self.move_content(ObjectId(object), offset, item.length, location, stream)
             }
             Owner::Node { key, level } => {

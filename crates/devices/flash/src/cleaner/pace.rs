@@ -7,6 +7,7 @@
 //! cleans until there is room.
 
 use crate::cleaner::Cleaner;
+use crate::cleaner::moves::make_room_for_moves;
 use crate::log::Log;
 use crate::volume::Volume;
 use onode_object::{Result, Transaction};
@@ -55,6 +56,7 @@ impl Cleaner {
     ) -> Result<()> {
         let begin = self.virtual_nanoseconds(volume);
         self.move_failing(volume)?;
+        make_room_for_moves(volume, transaction)?;
         self.pay(volume, volume.room().transaction_bytes(transaction))?;
         let made = self.make_room(volume, transaction, freeing);
         self.stalls.count(self.virtual_nanoseconds(volume) - begin);

@@ -15,7 +15,7 @@ use crate::cleaner::moving::Mover;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::errors::damaged;
-use crate::medium::format::{BlobReference, References};
+use crate::medium::format::{BlobReference, FEATURE_VERSIONS, References};
 use crate::medium::layout::SegmentPage;
 use crate::medium::ring::{Found, Ring};
 use crate::options::{MountOptions, Policies};
@@ -198,7 +198,8 @@ impl Checkpoints {
 
     /// What moves content and nodes, not for the sake of wear.
     pub fn mover<'a>(&self, index: &'a mut Index, log: &'a mut Log) -> Mover<'a> {
-        Mover::new(index, log, self.settings, self.state.journal_sequence)
+        let mover = Mover::new(index, log, self.settings, self.state.journal_sequence);
+        mover.among_versions(self.has_feature(FEATURE_VERSIONS))
     }
 
     /// Writes a checkpoint. `clean` seals the streams first: nothing follows in the journal.

@@ -7,13 +7,22 @@ use crate::commit::sync::Ticket;
 use crate::index::apply::Onode;
 use crate::log::Writer;
 use crate::log::record::{Change, Changes, Piece};
-use crate::medium::format::FEATURE_ACCESS_TIMES;
+use crate::medium::format::{FEATURE_ACCESS_TIMES, FEATURE_VERSIONS};
 use crate::policy::{Stream, whole_page_bytes};
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::validate::{never_needs_space, validate};
+use onode_object::validate::{Admission, never_needs_space, validate};
 use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transaction};
+
+/// Content moves by the byte.
+pub const MOVE_UNIT: u64 = 1;
+
+/// Whether `transaction` makes a version of an object: without one no content moves.
+fn makes_versions(transaction: &Transaction) -> bool {
+    let makes = |one: &Mutation| matches!(one, Mutation::Create { object, .. } if object.is_version());
+    transaction.mutations.iter().any(makes)
+}
 
 impl Core {
     /// Does the whole transaction or nothing.
@@ -60,9 +69,10 @@ impl Core {
 
     fn check(&mut self, transaction: &Transaction) -> Result<()> {
         self.log.store().latch().check()?;
-        let next = ObjectId(self.index.counts().next_object);
+        let next_id = ObjectId(self.index.counts().next_object);
         let Self { index, log, .. } = self;
-        validate(transaction, next, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))
+        let admission = Admission { next_id, move_unit: Some(MOVE_UNIT) };
+        validate(transaction, admission, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))
     }
 
     fn commit_before_sync(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
@@ -85,10 +95,14 @@ impl Core {
         let synced = (likely || durability == Durability::Durable) && !self.checkpoints.buffers_writes(&self.index);
         let plan = if synced { self.volume().plan(&transaction)? } else { Plan::default() };
         let sets_access_times = sets_access_times(&transaction);
-        if sets_access_times && !self.checkpoints.has_feature(FEATURE_ACCESS_TIMES) {
-            // Older programs must not meet what follows.
-            self.checkpoints.add_feature(FEATURE_ACCESS_TIMES);
-            self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+        for (feature, is_needed) in
+            [(FEATURE_ACCESS_TIMES, sets_access_times), (FEATURE_VERSIONS, makes_versions(&transaction))]
+        {
+            if is_needed && !self.checkpoints.has_feature(feature) {
+                // Older programs must not meet what follows.
+                self.checkpoints.add_feature(feature);
+                self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+            }
         }
         let remade = if sets_access_times { remade(&transaction) } else { Vec::new() };
         let mut changes = Changes::new();

@@ -6,6 +6,7 @@
 //!
 //! It knows nothing of deferred changes: they are applied through it, and it cannot ask for more.
 
+mod moved;
 mod recent;
 mod values;
 
@@ -21,6 +22,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
+use moved::ContentMove;
 use onode_base::planted::{Bug, is_planted};
 use onode_engine::Key;
 use onode_object::{Mutation, ObjectId, Result};
@@ -188,7 +190,7 @@ impl Applied {
     fn mutate(&mut self, log: &mut Log, mutation: &Mutation) -> Result<()> {
         match mutation {
             Mutation::Create { object, hints } => {
-                self.counts.next_object = self.counts.next_object.max(object.0 + 1);
+                self.counts.next_object = object.next_free(self.counts.next_object);
                 self.counts.objects += 1;
                 self.set_onode(log, *object, &Onode { hints: *hints, ..Onode::default() })
             }
@@ -211,6 +213,10 @@ impl Applied {
                     self.set_onode(log, *object, &onode)?;
                 }
                 Ok(())
+            }
+            Mutation::Move { object, offset, length, to } => {
+                let until = offset.saturating_add(*length);
+                self.move_content(log, *object, &ContentMove { range: *offset..until, to: *to })
             }
             Mutation::SetAttribute { object, key, value } => {
                 self.entries.set(log, Key::attribute(*object, *key), value)

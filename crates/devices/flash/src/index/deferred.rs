@@ -27,7 +27,7 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_engine::Key;
 use onode_media::IoTag;
-use onode_object::{Mutation, ObjectId, Result};
+use onode_object::{Error, Mutation, ObjectId, Result};
 
 /// Changes of one unit after which it is applied at once: the same nodes serve all of them.
 const UNIT_CHANGES_MAX: usize = 16;
@@ -119,10 +119,13 @@ fn unit_of(change: &Change) -> Key {
 impl Deferred {
     /// Notes down a change of the journal.
     pub fn defer(&mut self, applied: &mut Applied, log: &mut Log, change: Change) -> Result<()> {
+        if let Change::Mutation(Mutation::Move { object, to, .. }) = &change {
+            return self.apply_move(applied, log, [*object, *to], &change);
+        }
         retain_places(log, &change)?;
         if let Change::Mutation(Mutation::Create { object, .. }) = &change {
             let next_object = &mut applied.counts_mut().next_object;
-            *next_object = (*next_object).max(object.0 + 1);
+            *next_object = object.next_free(*next_object);
         }
         let key = unit_of(&change);
         let mut changes = self.take(&key).unwrap_or_default();
@@ -157,6 +160,34 @@ impl Deferred {
         }
     }
 
+    /// Applies a move of content at once, and before it all that is deferred of both objects: it
+    /// is of two units, whose order it would bind.
+    fn apply_move(
+        &mut self,
+        applied: &mut Applied,
+        log: &mut Log,
+        objects: [ObjectId; 2],
+        change: &Change,
+    ) -> Result<()> {
+        for object in objects {
+            self.apply_unit(applied, log, &Key::onode(object))?;
+        }
+        let applied = applied.apply(log, change);
+        applied.map_err(|error| self.cannot_be_applied(log, error))
+    }
+
+    /// What it means that a change of the journal was not applied.
+    fn cannot_be_applied(&self, log: &mut Log, error: Error) -> Error {
+        if !matches!(error.kind, ErrorKind::Corrupt | ErrorKind::NotFound) {
+            return error;
+        }
+        let why = format!("what the journal held cannot be applied: {error}");
+        if !self.read_only {
+            log.latch().fail_because(|| why.clone());
+        }
+        damaged(why)
+    }
+
     /// An object is removed: what was deferred of it is of no use any more.
     fn forget_object(&mut self, log: &mut Log, object: ObjectId, changes: &[Change]) {
         for change in changes {
@@ -179,6 +210,10 @@ impl Deferred {
     /// Applies what has to come before `change`.
     pub fn apply_before(&mut self, applied: &mut Applied, log: &mut Log, change: &Change) -> Result<()> {
         match change {
+            Change::Mutation(Mutation::Move { object, to, .. }) => {
+                self.apply_of(applied, log, &Key::onode(*object))?;
+                self.apply_of(applied, log, &Key::onode(*to))
+            }
             // It takes the attributes, too.
             Change::Mutation(Mutation::Remove { object }) => {
                 self.apply_from(applied, log, &Key { object: object.0, kind: Key::ATTRIBUTE, index: 0 })
@@ -243,14 +278,7 @@ impl Deferred {
             if let Err(error) = applied.apply(log, change) {
                 retain_places(log, change)?;
                 self.put(*key, changes[number..].to_vec());
-                if !matches!(error.kind, ErrorKind::Corrupt | ErrorKind::NotFound) {
-                    return Err(error);
-                }
-                let why = format!("what the journal held cannot be applied: {error}");
-                if !self.read_only {
-                    log.latch().fail_because(|| why.clone());
-                }
-                return Err(damaged(why));
+                return Err(self.cannot_be_applied(log, error));
             }
         }
         Ok(())

@@ -45,6 +45,9 @@ pub const FEATURE_DEFERRED: u32 = 64;
 pub const FEATURE_FAR_SUPERBLOCKS: u32 = 128;
 /// Incompatible features: how many pages of each row hold parity, in two bits.
 pub const FEATURE_PARITY: u32 = 256 | 512;
+/// Incompatible feature: objects may have versions, between which content moves: who cleans a
+/// segment looks for content among all relatives of the object that it was written to.
+pub const FEATURE_VERSIONS: u32 = 1024;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
@@ -53,7 +56,8 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_MEMORY
     | FEATURE_DEFERRED
     | FEATURE_FAR_SUPERBLOCKS
-    | FEATURE_PARITY;
+    | FEATURE_PARITY
+    | FEATURE_VERSIONS;
 
 /// Pages of parity in a row of a volume with these incompatible features.
 #[must_use]

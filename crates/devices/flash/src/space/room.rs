@@ -36,6 +36,10 @@ const INDEX_PART: u64 = 4;
 /// splits have left partly empty.
 const PAGE_ENTRY_BYTES: u64 = 24;
 
+/// Bytes of changed nodes for an extent that moves to another object: its entry in the node that
+/// loses it and in the one that gets it, both perhaps partly empty.
+const MOVED_EXTENT_BYTES: u64 = 64;
+
 /// What the figures depend on beside the state of the volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -198,9 +202,28 @@ impl<'a> Room<'a> {
                 MUTATION_BYTES + pages * self.page_extent_bytes()
             }
             Mutation::SetAttribute { value, .. } => MUTATION_BYTES + value.len() as u64,
+            // Two onodes, and extents that are cut at both ends. The others only change places.
+            Mutation::Move { .. } => 4 * MUTATION_BYTES,
             _ => MUTATION_BYTES,
         };
         transaction.mutations.iter().map(added).sum()
+    }
+
+    /// Bytes of nodes that change with so many extents that move, where they were and where they
+    /// come to be.
+    pub const fn moved_node_bytes(extents: u64) -> u64 {
+        extents * MOVED_EXTENT_BYTES
+    }
+
+    /// The most extents that one transaction may move: no more than a checkpoint has room for.
+    pub fn moved_extents_max(&self) -> u64 {
+        self.dirty_limit() as u64 / MOVED_EXTENT_BYTES
+    }
+
+    /// Whether a transaction that moves so many extents can follow what has changed by now before
+    /// the next checkpoint.
+    pub fn can_move(&self, extents: u64) -> bool {
+        self.index.dirty_bytes() as u64 + Self::moved_node_bytes(extents) <= self.dirty_limit() as u64
     }
 
     /// Whether there will be room for `needed` segments after a checkpoint.

@@ -19,7 +19,7 @@ use crate::persist::mode::Mode;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
-use onode_object::{AttributeKey, Hints, Mutation, ObjectId, ObjectKind, Result};
+use onode_object::{AttributeKey, Error, ErrorKind, Hints, Mutation, ObjectId, ObjectKind, Result};
 
 /// What an object has whose content a service changed.
 const SERVICES: [AttributeKey; 2] = [AttributeKey::COMPRESSED, AttributeKey::ENCRYPTED];
@@ -58,6 +58,10 @@ impl<'a, P: Pmem> Change<'a, P> {
             Mutation::Write { object, offset, data } => self.write(*object, *offset, data),
             Mutation::Truncate { object, size } => self.truncate(*object, *size),
             Mutation::Punch { object, offset, length } => self.punch(*object, *offset, *length),
+            // It was refused before.
+            Mutation::Move { object, .. } => {
+                Err(Error::of(ErrorKind::Invalid, *object, "this device does not move content"))
+            }
             Mutation::SetAttribute { object, key, value } => self.set_attribute(*object, *key, value),
             Mutation::RemoveAttribute { object, key } => {
                 if self.unset(Key::attribute(*object, *key)).is_some() {

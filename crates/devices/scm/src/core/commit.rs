@@ -16,7 +16,7 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::powers::Content;
-use onode_object::validate::{self, Stored};
+use onode_object::validate::{self, Admission, Stored};
 use onode_object::{AttributeKey, Durability, ObjectId, Result, Transaction};
 
 /// How often a transaction for which there is no room has space gathered for it.
@@ -37,7 +37,8 @@ impl<P: Pmem> Core<P> {
     ) -> Result<()> {
         self.store.latch().check()?;
         let mut exists = |object: ObjectId| Ok(object.0 < FIRST_TABLE && self.index.exists(object));
-        validate::validate(transaction, ObjectId(self.store.next_id()), &mut exists)?;
+        let admission = Admission { next_id: ObjectId(self.store.next_id()), move_unit: None };
+        validate::validate(transaction, admission, &mut exists)?;
         if transaction.is_empty() && blocks.is_empty() {
             if durability == Durability::Durable && self.store.has_unsynced() {
                 self.store.sync()?;

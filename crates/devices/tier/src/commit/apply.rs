@@ -53,6 +53,7 @@ impl Applier<'_> {
         self.commits.note_class(onode.hints.placement_class);
         match mutation {
             Mutation::Create { .. } => Ok(()),
+            Mutation::Move { .. } => Err(Error::of(ErrorKind::Invalid, object, "this device does not move content")),
             Mutation::Remove { .. } => self.remove_object(object),
             Mutation::Write { offset, data, .. } => self.write(object, onode, *offset, data),
             Mutation::Truncate { size, .. } => self.truncate(object, onode, *size),

@@ -61,6 +61,8 @@ impl Preparation<'_> {
         cost.puts += u64::from(!only_goes);
         match mutation {
             Mutation::Create { .. } => cost.bytes += 90,
+            // Nothing moves: it was refused before.
+            Mutation::Move { .. } => {}
             Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
             Mutation::Remove { .. } => self.reader.index.way_of_removal(object, &mut cost.ways)?,
             Mutation::Write { offset, data, .. } => {

@@ -17,7 +17,7 @@ use crate::log::room::Load;
 use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::validate::validate;
+use onode_object::validate::{Admission, validate};
 use onode_object::{Acknowledge, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
 /// What applying found.
@@ -44,9 +44,9 @@ impl Core {
     /// Those of [`validate`]; `NoSpace`, `ReadOnly`, `Corrupt`, `Media`.
     pub fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
         self.latch.check()?;
-        let next_id = ObjectId(self.index.next_id());
+        let admission = Admission { next_id: ObjectId(self.index.next_id()), move_unit: None };
         let index = &mut self.index;
-        validate(transaction, next_id, &mut |object| Ok(index.onode(object)?.is_some()))?;
+        validate(transaction, admission, &mut |object| Ok(index.onode(object)?.is_some()))?;
         if transaction.is_empty() {
             return Ok(Applied::Done {
                 commit: self.commits.count(),

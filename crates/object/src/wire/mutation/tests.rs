@@ -37,7 +37,7 @@ pub(crate) fn random_mutation(prng: &mut Prng) -> Mutation {
     let key = AttributeKey::new(AttributeKind(prng.below(256) as u8), length);
     let mut bytes = vec![0; prng.below(50) as usize];
     prng.fill(&mut bytes);
-    match prng.below(9) {
+    match prng.below(10) {
         0 => Mutation::Create { object, hints: random_hints(prng) },
         1 => Mutation::Remove { object },
         2 => Mutation::Write { object, offset, data: bytes },
@@ -46,6 +46,7 @@ pub(crate) fn random_mutation(prng: &mut Prng) -> Mutation {
         5 => Mutation::SetAttribute { object, key, value: bytes },
         6 => Mutation::RemoveAttribute { object, key },
         7 => Mutation::SetAccessTime { object, time: length },
+        8 => Mutation::Move { object, offset, length, to: ObjectId(prng.next_u64() >> width) },
         _ => Mutation::SetHints { object, hints: random_hints(prng) },
     }
 }
@@ -58,6 +59,8 @@ fn known_bytes() {
     let hints = Hints { kind: ObjectKind::Data, locality: Some(ObjectId(2)), embed: true, ..Hints::default() };
     assert_eq!(bytes_of(&Mutation::SetHints { object, hints }), [8, 64, 1 | 8 | 16, 1, 2]);
     assert_eq!(bytes_of(&Mutation::SetAccessTime { object, time: 300 }), [9, 64, 0xac, 2]);
+    let moved = Mutation::Move { object, offset: 300, length: 7, to: ObjectId(65) };
+    assert_eq!(bytes_of(&moved), [10, 64, 0xac, 2, 7, 65]);
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn every_accepted_input_is_the_one_form() {
     for _ in 0..200_000 {
         let mut bytes = vec![0; 1 + prng.below(12) as usize];
         prng.fill(&mut bytes);
-        bytes[0] = prng.below(10) as u8;
+        bytes[0] = prng.below(11) as u8;
         let mut input = &bytes[..];
         if let Some(mutation) = take(&mut input) {
             accepted += 1;

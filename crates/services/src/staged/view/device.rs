@@ -4,7 +4,7 @@ use crate::staged::shadow::ENTRY_BYTES;
 use crate::staged::view::look::Lookup;
 use crate::staged::view::{ENTRY_BYTES_MAX, View, ViewState};
 use crate::turn::Turn;
-use onode_object::validate::{never_needs_space, validate};
+use onode_object::validate::{Admission, never_needs_space, validate};
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, Mutation,
     ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
@@ -72,7 +72,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
             false => ObjectId::FIRST_FREE,
         };
         self.touch(state, &transaction);
-        validate(&transaction, next_id, &mut |object| self.exists(state, object))?;
+        let admission = Admission { next_id, move_unit: None };
+        validate(&transaction, admission, &mut |object| self.exists(state, object))?;
         let sizes = self.sizes(state, &transaction)?;
         if state.held_bytes > self.held_bytes_max() + UNSPILLED_BYTES_MAX {
             // There was no room for what was to leave memory, which is bounded all the same.

@@ -29,7 +29,7 @@ impl Checkpoints {
             let base = u64::from(segment) * log.layout().segment_bytes();
             for item in &items {
                 let item = behind(item, first);
-                self.mover(index, log).move_item(&item, base + u64::from(item.start))?;
+                self.mover(index, log).move_item_of_any(&item, base + u64::from(item.start))?;
             }
             log.forget_stranded(segment);
         }
@@ -46,7 +46,7 @@ impl Checkpoints {
             for item in items_on(index, log, at.segment, IoTag::Index)? {
                 if item.start < of_page.end && of_page.start < item.start + item.length {
                     let location = layout.location(SegmentPage { page: 0, ..at }, item.start);
-                    self.mover(index, log).move_item(&item, location)?;
+                    self.mover(index, log).move_item_of_any(&item, location)?;
                 }
             }
         }

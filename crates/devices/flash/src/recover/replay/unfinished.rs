@@ -10,7 +10,7 @@ use crate::policy::Stream;
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{ObjectId, Result};
+use onode_object::Result;
 
 /// Nothing is appended to what was open at the crash.
 pub fn finish_segments(log: &mut Log) {
@@ -51,11 +51,9 @@ impl Recovery {
                 let from = if is_planted(Bug::SuspectRunStays) { piece.location } else { piece.location.max(first) };
                 let end = piece.location + u64::from(piece.length);
                 let within = from.wrapping_sub(first) as usize..end.saturating_sub(first) as usize;
-                if let Some(bytes) = page.payload.get(within).filter(|bytes| !bytes.is_empty())
-                    && volume.index.onode(volume.log, *object)?.is_some()
-                {
+                if let Some(bytes) = page.payload.get(within).filter(|bytes| !bytes.is_empty()) {
                     let suspect = Piece { location: from, length: (end - from) as u32 };
-                    Self::move_suspect(volume, *object, *offset + (from - piece.location), suspect, bytes)?;
+                    Self::move_suspect(volume, (*object, *offset + (from - piece.location), suspect), bytes)?;
                 }
             }
         }
@@ -81,17 +79,29 @@ impl Recovery {
                 continue;
             };
             let bytes = bytes.to_vec();
-            if volume.index.onode(volume.log, *object)?.is_some() {
-                let suspect = Piece { location: from, length: (end - from) as u32 };
-                Self::move_suspect(volume, *object, *offset + (from - piece.location), suspect, &bytes)?;
+            let suspect = Piece { location: from, length: (end - from) as u32 };
+            Self::move_suspect(volume, (*object, *offset + (from - piece.location), suspect), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what the object still has of a piece, or a version of it that was given the content
+    /// since. `bytes` are what the piece holds: read once and never again, because the next read
+    /// may fail.
+    fn move_suspect(volume: &mut Volume<'_>, placed: Placed, bytes: &[u8]) -> Result<()> {
+        let (object, offset, piece) = placed;
+        let relatives = volume.checkpoints.mover(volume.index, volume.log).relatives(object)?;
+        for owner in core::iter::once(object).chain(relatives) {
+            if volume.index.onode(volume.log, owner)?.is_some() {
+                Self::move_suspect_of(volume, (owner, offset, piece), bytes)?;
             }
         }
         Ok(())
     }
 
-    /// Moves what `object` still has of `piece`. `bytes` are what the piece holds: read once and
-    /// never again, because the next read may fail.
-    fn move_suspect(volume: &mut Volume<'_>, object: ObjectId, offset: u64, piece: Piece, bytes: &[u8]) -> Result<()> {
+    /// Moves what `placed` names as far as it is the content of that very object.
+    fn move_suspect_of(volume: &mut Volume<'_>, placed: Placed, bytes: &[u8]) -> Result<()> {
+        let (object, offset, piece) = placed;
         let range = offset..offset + u64::from(piece.length);
         for extent in volume.index.extents(volume.log, object, range, usize::MAX)? {
             let start = extent.offset.max(offset);

@@ -32,10 +32,10 @@ impl Journal {
     pub(crate) fn touched(&self) -> BTreeSet<u64> {
         let mut touched = BTreeSet::new();
         for change in self.records.iter().flat_map(changes_of).chain(&self.deferred) {
-            touched.insert(match change {
-                Change::Place { object, .. } | Change::Patch { object, .. } => object.0,
-                Change::Mutation(mutation) => mutation.object().0,
-            });
+            match change {
+                Change::Place { object, .. } | Change::Patch { object, .. } => _ = touched.insert(object.0),
+                Change::Mutation(mutation) => touched.extend(mutation.objects().map(|object| object.0)),
+            }
         }
         touched
     }

@@ -15,6 +15,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_object::{Mutation, ObjectId, Transaction};
 
 /// The state after the journal.
@@ -183,6 +184,9 @@ impl Model {
                 one.unplace(*offset, end);
                 Ok(())
             }
+            Change::Mutation(Mutation::Move { object, offset, length, to }) => {
+                self.move_content(*object, *offset..offset.saturating_add(*length), *to)
+            }
             Change::Mutation(Mutation::SetAttribute { object, value, .. }) => {
                 self.require(*object)?;
                 if value.len() > Transaction::MAX_ATTRIBUTE_BYTES {
@@ -198,6 +202,25 @@ impl Model {
                 | Mutation::Write { object, .. },
             ) => self.require(*object).map(|_| ()),
         }
+    }
+
+    fn move_content(&mut self, object: ObjectId, range: Range<u64>, to: ObjectId) -> Result<(), String> {
+        self.require(to)?;
+        let giver = self.require(object)?;
+        if object == to || object.origin() != to.origin() {
+            return Err(format!("content of {object} is moved to {to}"));
+        }
+        let end = range.end.min(giver.onode.map_or(0, |onode| onode.size));
+        if range.start >= end {
+            return Ok(());
+        }
+        let moved = giver.within(range.start, end);
+        giver.unplace(range.start, end);
+        let taker = self.require(to)?;
+        taker.unplace(range.start, end);
+        taker.extents.extend(moved);
+        taker.set_size(end.max(taker.onode.map_or(0, |onode| onode.size)));
+        Ok(())
     }
 
     fn place(&mut self, medium: &Medium<'_>, object: ObjectId, offset: u64, pieces: &[Piece]) -> Result<(), String> {
@@ -223,6 +246,16 @@ impl Object {
         if let Some(onode) = &mut self.onode {
             onode.size = size;
         }
+    }
+
+    /// What lies in `from..until`, cut at both ends.
+    fn within(&self, from: u64, until: u64) -> Vec<(u64, (u64, u32))> {
+        let first = self.extents.range(..=from).next_back().map_or(from, |(&offset, _)| offset);
+        let cut = self.extents.range(first..until).filter_map(|(&offset, &(location, length))| {
+            let (start, end) = (offset.max(from), (offset + u64::from(length)).min(until));
+            (start < end).then(|| (start, (location + (start - offset), (end - start) as u32)))
+        });
+        cut.collect()
     }
 
     /// Makes `from..until` a hole.

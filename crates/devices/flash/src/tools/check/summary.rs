@@ -15,6 +15,7 @@ use crate::space::segments::{Segment, SegmentState};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use onode_object::ObjectId;
 use zerocopy::FromBytes;
 
 /// A summary that was read.
@@ -91,6 +92,11 @@ pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &CheckedIndex
     }
 }
 
+/// Whether content that was written to `object` may be that of `owner` now.
+const fn is_of_family(object: u64, owner: u64) -> bool {
+    ObjectId(object).origin().0 == ObjectId(owner).origin().0
+}
+
 /// Whether items name the whole of `claim` as belonging to its owner. Items ascend.
 fn is_named(claim: &Claim, base: u64, items: &[Item]) -> bool {
     let start = (claim.location - base) as u32;
@@ -100,7 +106,8 @@ fn is_named(claim: &Claim, base: u64, items: &[Item]) -> bool {
     for item in &items[first..] {
         let matches = match (item.owner, claim.owner) {
             (items::Owner::Content { object, offset }, Referrer::Content { object: owner, offset: from }) => {
-                object == owner && offset.wrapping_sub(u64::from(item.start)) == from.wrapping_sub(u64::from(start))
+                is_of_family(object, owner)
+                    && offset.wrapping_sub(u64::from(item.start)) == from.wrapping_sub(u64::from(start))
             }
             (items::Owner::Node { key, level }, Referrer::Node { key: first, level: at }) => {
                 (key, level) == (first, at)

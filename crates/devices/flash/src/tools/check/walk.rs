@@ -229,7 +229,7 @@ impl Walker<'_, '_, '_> {
             self.current = Current { object: Some(object), ..Current::default() };
             if object == 0 || object >= ObjectId::FIRST_OF_DEVICE.0 {
                 self.context.add(error(FindingKind::KeyUnknown).found(format!("object id {object}")));
-            } else if object >= self.next_object {
+            } else if ObjectId(object).next_free(self.next_object) > self.next_object {
                 let expected = format!("an id below {}", self.next_object);
                 self.context.add(error(FindingKind::IdTooHigh).expected(expected));
             }

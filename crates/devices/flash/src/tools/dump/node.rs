@@ -208,7 +208,7 @@ pub fn onode(nand: &mut dyn Nand, object: ObjectId) -> Result<OnodeDump> {
     );
     for record in journal::read(&mut medium, &newest.superblock, &mut Context::silent()).records {
         if let Record::Commit { changes, .. } = &record
-            && changes.iter().any(|change| words::object_of(change) == object)
+            && changes.iter().any(|change| words::concerns(change, object))
         {
             dump.journal.push(words::record(&record, Some(object)));
         }

@@ -21,7 +21,7 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
         Record::Waiting { location, bytes } => format!("copy of {} bytes of the page at {location}", bytes.len()),
         Record::Commit { transaction, changes } => {
             let mut text = format!("commit {transaction}:");
-            for one in changes.iter().filter(|one| only.is_none_or(|only| object_of(one) == only)) {
+            for one in changes.iter().filter(|one| only.is_none_or(|only| concerns(one, only))) {
                 text.push(' ');
                 text.push_str(&change(one));
                 text.push(';');
@@ -32,11 +32,11 @@ pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
     }
 }
 
-/// The object that a change concerns.
-pub(super) const fn object_of(change: &Change) -> ObjectId {
+/// Whether a change concerns an object.
+pub(super) fn concerns(change: &Change, only: ObjectId) -> bool {
     match change {
-        Change::Place { object, .. } | Change::Patch { object, .. } => *object,
-        Change::Mutation(mutation) => mutation.object(),
+        Change::Place { object, .. } | Change::Patch { object, .. } => *object == only,
+        Change::Mutation(mutation) => mutation.changes(only),
     }
 }
 
@@ -60,6 +60,9 @@ fn change(change: &Change) -> String {
             Mutation::Write { object, offset, .. } => format!("{object} is written with nothing at {offset}"),
             Mutation::Truncate { object, size } => format!("{object} is given {size} bytes"),
             Mutation::Punch { object, offset, length } => format!("{object} loses {length} bytes from {offset}"),
+            Mutation::Move { object, offset, length, to } => {
+                format!("{object} gives {length} bytes from {offset} to {to}")
+            }
             Mutation::SetAttribute { object, key, value } => {
                 format!("{object} has attribute {}/{} set to {} bytes", key.kind.0, key.index, value.len())
             }

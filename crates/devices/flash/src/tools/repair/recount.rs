@@ -176,7 +176,8 @@ impl Survey {
     /// Counts a sound entry; says what is wrong with any other.
     fn take(&mut self, key: &Key, value: &[u8]) -> core::result::Result<(), String> {
         let object = key.object;
-        if object == 0 || object >= ObjectId::FIRST_OF_DEVICE.0 || object >= self.next_object {
+        let is_unknown = object >= ObjectId::FIRST_OF_DEVICE.0;
+        if object == 0 || is_unknown || ObjectId(object).next_free(self.next_object) > self.next_object {
             return Err("an id that was never handed out".into());
         }
         if *key == Key::onode(ObjectId(object)) {
