@@ -129,23 +129,47 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// Space that is kept for what removals have to keep.
     fn reserve(&self) -> u64 {
         match self.records().latest() {
-            Some(_) => (self.inner.space().total / RESERVE_PART).min(RESERVE_BYTES_MAX),
+            Some(_) => reserve_of(&self.inner.space()),
             None => 0,
         }
     }
 
+    fn has_reserve(&self) -> bool {
+        let space = self.inner.space();
+        space.available >= reserve_of(&space)
+    }
+
     /// Refuses what would take of the space that is kept for removals.
-    fn check_reserve(&self, transaction: &Transaction, reserve: u64) -> Result<()> {
+    fn check_reserve(&self, transaction: &Transaction) -> Result<()> {
         let takes = |one: &Mutation| {
             matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
         };
         if !transaction.mutations.iter().any(takes)
-            || self.inner.space().available >= reserve
+            || self.has_reserve()
             || never_needs_space(transaction, &mut Lengths(self.inner()))?
         {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NoSpace, "the volume is full; deleting a snapshot makes room"))
+    }
+
+    /// What preserves what a transaction changes.
+    fn preserving(&self, snapshot: &Snapshot, transaction: &Transaction, moves: bool) -> Result<Vec<Mutation>> {
+        let preserving = Preserving::new(self.inner(), snapshot, moves);
+        let impossible = || Error::new(ErrorKind::Bug, "a snapshot has a number that no version can have");
+        preserving.ok_or_else(impossible)?.preserve(transaction)
+    }
+
+    /// Commits a transaction with what preserves what it changes.
+    fn commit_with(&self, mut kept: Vec<Mutation>, transaction: Transaction, durability: Durability) -> Result<()> {
+        let objects: Vec<_> = transaction.mutations.iter().map(Mutation::object).collect();
+        self.shards.alone(objects.into_iter(), || {
+            if is_planted(Bug::SnapshotKeptBefore) {
+                self.inner.commit(Transaction { mutations: std::mem::take(&mut kept) }, Durability::Buffered)?;
+            }
+            kept.extend(transaction.mutations);
+            self.inner.commit(Transaction { mutations: kept }, durability)
+        })
     }
 
     fn reading(&self, object: ObjectId) -> ReadGuard<'_, ()> {
@@ -177,22 +201,26 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
         }
         let records = self.records();
         let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
-        let objects: Vec<_> = transaction.mutations.iter().map(Mutation::object).collect();
-        let _changing = self.shards.change(objects.iter().copied());
-        let reserve = (self.inner.space().total / RESERVE_PART).min(RESERVE_BYTES_MAX);
-        self.check_reserve(&transaction, reserve)?;
-        let Some(preserving) = Preserving::new(self.inner(), snapshot) else {
-            return Err(Error::new(ErrorKind::Bug, "a snapshot has a number that no version can have"));
-        };
-        let mut mutations = preserving.preserve(&transaction)?;
-        if mutations.is_empty() || is_planted(Bug::SnapshotKeepsNothing) {
+        let _changing = self.shards.change(transaction.mutations.iter().map(Mutation::object));
+        self.check_reserve(&transaction)?;
+        if is_planted(Bug::SnapshotKeepsNothing) {
             return self.inner.commit(transaction, durability);
         }
-        if is_planted(Bug::SnapshotKeptBefore) {
-            self.inner.commit(Transaction { mutations: std::mem::take(&mut mutations) }, durability)?;
+        let mutations = self.preserving(snapshot, &transaction, true)?;
+        if mutations.is_empty() {
+            return self.inner.commit(transaction, durability);
         }
-        mutations.append(&mut transaction.mutations);
-        self.shards.alone(objects.into_iter(), || self.inner.commit(Transaction { mutations }, durability))
+        let moves = mutations.iter().any(|one| matches!(one, Mutation::Move { .. }));
+        let again = moves.then(|| transaction.clone());
+        let committed = self.commit_with(mutations, transaction, durability);
+        match (committed, again) {
+            // A device may have no room to move very many pieces at once; copies go ahead.
+            (Err(error), Some(transaction)) if error.kind == ErrorKind::NoSpace => {
+                let mutations = self.preserving(snapshot, &transaction, false)?;
+                self.commit_with(mutations, transaction, durability)
+            }
+            (committed, _) => committed,
+        }
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -262,6 +290,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
         info, reserve_ids, sync, space_for, close, health, compression, map_objects, share, place, attachment,
         scrub, inspect, erase
     }
+}
+
+fn reserve_of(space: &Space) -> u64 {
+    (space.total / RESERVE_PART).min(RESERVE_BYTES_MAX)
 }
 
 /// Whether the host may see an object.

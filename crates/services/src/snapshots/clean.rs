@@ -155,7 +155,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         if !mutations.is_empty() {
             return Ok(mutations);
         }
-        let moves = false; //MOVE4
+        let moves = self.inner().move_unit() == Some(1);
         let window = if moves { MOVED_BYTES } else { COPIED_BYTES };
         let Some((start, _)) = self.inner().extents(later.id, 0, 1)?.first().copied() else { return Ok(mutations) };
         let useful = own.size.min(later.size);
@@ -167,7 +167,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         for (from, until) in data_of(self.inner(), later.id, start, end)?.iter() {
             for (from, until) in lacks.within(from, until) {
                 mutations.push(if moves {
-                    Mutation::Punch { object: later.id, offset: from, length: 0 } //MOVE5
+                    Mutation::Move { object: later.id, offset: from, length: until - from, to: own.id }
                 } else {
                     let mut data = vec![0; (until - from) as usize];
                     self.inner().read(later.id, from, &mut data)?;

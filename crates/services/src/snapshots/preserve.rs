@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Content that is copied at once.
 const COPIED_BYTES: u64 = 256 << 10;
-/// What a device that moves no content may have data in whole ones of.
+/// What a device may have data in whole ones of.
 const GRAIN_BYTES: u64 = 4096;
 /// Attributes that are looked at once.
 const ATTRIBUTES: usize = 64;
@@ -55,13 +55,13 @@ pub(super) struct Preserving<'a, D: ?Sized> {
 }
 
 impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
-    /// Nothing is preserved yet.
-    pub(super) fn new(device: &'a D, snapshot: &'a Snapshot) -> Option<Self> {
+    /// Nothing is preserved yet. Content is copied unless it may be moved, and the device can.
+    pub(super) fn new(device: &'a D, snapshot: &'a Snapshot, moves: bool) -> Option<Self> {
         Some(Self {
             device,
             snapshot,
             list: List::of(snapshot.generation)?,
-            unit: None, //MOVE3
+            unit: device.move_unit().filter(|_| moves),
             objects: BTreeMap::new(),
             ahead: Vec::new(),
             ahead_bytes: 0,
@@ -101,7 +101,10 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
             }
             Mutation::SetAttribute { key, .. } | Mutation::RemoveAttribute { key, .. } => {
                 self.preserve_attribute(object, *key)
-            } //MOVE1
+            }
+            Mutation::Move { .. } => {
+                Err(Error::of(ErrorKind::Invalid, object, "nothing is moved between objects here"))
+            }
         }
     }
 
@@ -184,9 +187,8 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
         let movable = self.movable(&changed, size);
         // A device may have data in whole units only, and says so of all of one of which a part has
         // some: a version has all of it or nothing.
-        let grain = self.unit.unwrap_or(GRAIN_BYTES);
-        let start = changed.start / grain * grain;
-        let end = changed.end.checked_next_multiple_of(grain).unwrap_or(u64::MAX).min(known_end);
+        let start = changed.start / GRAIN_BYTES * GRAIN_BYTES;
+        let end = changed.end.checked_next_multiple_of(GRAIN_BYTES).unwrap_or(u64::MAX).min(known_end);
         let mut wanted = Ranges::of(start, end);
         if let Some(kept) = self.kept(object) {
             kept.content.within(start, end).for_each(|(from, until)| wanted.remove(from, until));
@@ -240,7 +242,7 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
         }
         self.copy(object, version, range.start..from)?;
         self.copy(object, version, until..range.end)?;
-        let _ = version; //MOVE2
+        self.last.push(Mutation::Move { object, offset: from, length: until - from, to: version });
         Ok(())
     }
 

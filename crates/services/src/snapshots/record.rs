@@ -139,11 +139,6 @@ impl Records {
         self.all.binary_search_by_key(&generation, |one| one.generation).is_ok_and(|at| !self.all[at].is_deleted)
     }
 
-    /// Whether there is an object for snapshots.
-    pub(super) const fn is_kept(&self) -> bool {
-        self.next.is_some()
-    }
-
     /// The records with one more snapshot, and what says so.
     ///
     /// # Errors
