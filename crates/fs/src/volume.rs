@@ -10,6 +10,7 @@ pub mod placement;
 pub mod rewrite;
 pub mod scrub;
 pub mod share;
+pub mod snapshot;
 pub mod staging;
 
 use crate::error::{Error, Result};
@@ -39,6 +40,9 @@ const SEPARATE_INODES: u64 = 1 << 0;
 const DENSE_INODES: u64 = 1 << 1;
 /// Incompatible feature: content may be compressed by a service below the file system.
 const COMPRESSED: u64 = 1 << 2;
+/// Incompatible feature: there may be snapshots, for which a service below the file system keeps
+/// what changes.
+const SNAPSHOTS: u64 = 1 << 3;
 
 /// Features a volume may have, in three sets by what code that does not know one must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +101,7 @@ impl VolumeInfo {
 
     /// Features without which the volume cannot be read and that this code does not know.
     pub(crate) const fn unknown_features(&self) -> u64 {
-        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED)
+        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED | SNAPSHOTS)
     }
 
     /// The change by which the settings on `device` say from now on that content may be compressed,

@@ -44,6 +44,7 @@ pub use onode_base::size::{exact_size, human_size, parse_size};
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, Explanation, FileSystem, FileType, GivenHint, Hint, InodeNumber, Origin};
 pub use onode_object::{Compression, Condition, Health, Settings, Severity};
+pub use onode_services::Snapshot;
 #[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 #[cfg(feature = "scm")]
@@ -62,6 +63,7 @@ pub use spec::ram::Ram;
 pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
+pub use volume::snapshots::Snapshots;
 pub use volume::{CreateOptions, FirstFiles, Inodes, MountOptions, Volume, open_device, repair_files};
 
 #[cfg(feature = "encryption")]

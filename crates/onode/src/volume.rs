@@ -18,6 +18,7 @@ mod plain;
 mod services;
 #[cfg(not(feature = "transactions"))]
 mod settled;
+pub mod snapshots;
 #[cfg(feature = "transactions")]
 pub mod transactions;
 
@@ -39,6 +40,7 @@ use onode_object::{Compression, ObjectDevice};
 use plain::wrapped;
 #[cfg(feature = "compression")]
 use services::wrapped;
+use snapshots::{Snapshots, Unlocked, VersionedDevice, versioned};
 use std::sync::Arc;
 #[cfg(feature = "transactions")]
 use transactions::{TransactionOptions, Transactions, UserTransaction};
@@ -53,7 +55,8 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
     let access = Access { read_only, accept_loss, ..Access::CHANGE };
     let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
-    let device = wrapped(spec, unlocked(spec, opened.device)?, Compression::Never, &mut opened.notes)?;
+    let device = versioned(spec, opened.device, read_only || accept_loss, &mut opened.notes)?.device;
+    let device = wrapped(spec, unlocked(spec, device)?.device, Compression::Never, &mut opened.notes)?;
     #[cfg(feature = "transactions")]
     let device = transactions::staged(spec, device, accept_loss, &mut opened.notes)?.into_device();
     #[cfg(not(feature = "transactions"))]
@@ -93,8 +96,12 @@ pub type FirstFiles<'a> = dyn Fn(&FileSystem) -> Result<()> + 'a;
 pub struct Volume {
     spec: Spec,
     files: Arc<FileSystem>,
+    /// What is closed behind the files of a snapshot: the volume that it is of.
+    base: Option<Arc<FileSystem>>,
     faces: Vec<BlockFace>,
     notes: Vec<String>,
+    /// Of a volume that can have some.
+    snapshots: Option<Arc<Snapshots>>,
     /// Of a volume that can have some: none within a transaction.
     #[cfg(feature = "transactions")]
     transactions: Option<Arc<Transactions>>,
@@ -150,11 +157,42 @@ impl Volume {
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
         let Opened { device, faces, mut notes } =
             device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
-        let device = wrapped(spec, unlocked(spec, device)?, compression_of(&options), &mut notes)?;
+        let VersionedDevice { device, versioned } =
+            versioned(spec, device, options.read_only || options.accept_loss, &mut notes)?;
+        let Unlocked { device, of_snapshot } = unlocked(spec, device)?;
+        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
         if spec.image_path().is_none() {
             format(spec, device.as_ref(), &CreateOptions::default())?;
         }
-        Self::mounted(spec, Opened { device, faces, notes }, options)
+        let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
+        let clock = clock_for(volume.device());
+        volume.snapshots = versioned.map(|all| Snapshots::new(spec, all, of_snapshot, &volume.files, clock));
+        Ok(volume)
+    }
+
+    /// Opens a snapshot of a volume, whose files can be read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name; as [`open`](Self::open).
+    pub fn open_snapshot(spec: &Spec, name: &str, options: MountOptions) -> Result<Self> {
+        let mut volume = Self::open(spec, MountOptions { read_only: true, ..options })?;
+        let found = volume.snapshots.as_ref().and_then(|all| all.named(name));
+        let what = || format!("cannot open the snapshot `{name}` of {spec}");
+        let opened = match (found, volume.snapshots.take()) {
+            (Some(snapshot), Some(all)) => all.files(snapshot.generation),
+            _ => Err(Error::new(Class::NotFound, what(), "there is no snapshot of that name")
+                .hint(format!("`onode snapshot list {spec}` shows those that there are"))),
+        };
+        let files = opened.inspect_err(|_| {
+            // Nothing was changed: it is left as it was found.
+            let _ = volume.close();
+        })?;
+        volume.base = Some(std::mem::replace(&mut volume.files, files));
+        #[cfg(feature = "transactions")]
+        {
+            volume.transactions = None;
+        }
+        Ok(volume)
     }
 
     /// The volume on a device that has all services but transactions.
@@ -176,8 +214,10 @@ impl Volume {
             #[cfg(feature = "transactions")]
             transactions: Some(Transactions::new(spec, staged, &files, clock)),
             files,
+            base: None,
             faces,
             notes,
+            snapshots: None,
         };
         #[cfg(feature = "tier")]
         if !volume.files.options().read_only {
@@ -189,7 +229,9 @@ impl Volume {
     /// A volume as a transaction sees it.
     #[cfg(feature = "transactions")]
     fn of_view(spec: &Spec, files: FileSystem) -> Self {
-        Self { spec: spec.clone(), files: Arc::new(files), faces: Vec::new(), notes: Vec::new(), transactions: None }
+        let (files, base, snapshots) = (Arc::new(files), None, None);
+        let (faces, notes) = (Vec::new(), Vec::new());
+        Self { spec: spec.clone(), files, base, faces, notes, snapshots, transactions: None }
     }
 
     /// Its transactions; a volume within one has none.
@@ -197,6 +239,12 @@ impl Volume {
     #[must_use]
     pub const fn transactions(&self) -> Option<&Arc<Transactions>> {
         self.transactions.as_ref()
+    }
+
+    /// Its snapshots; none if it can have none, within a transaction and in a snapshot.
+    #[must_use]
+    pub const fn snapshots(&self) -> Option<&Arc<Snapshots>> {
+        self.snapshots.as_ref()
     }
 
     /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.
@@ -251,7 +299,9 @@ impl Volume {
         if let Some(transactions) = &self.transactions {
             transactions.abort_all();
         }
-        self.files.unmount().map_err(|error| Self::error(format!("cannot close {}", self.spec), &error))
+        let failed = |error: onode_fs::Error| Self::error(format!("cannot close {}", self.spec), &error);
+        self.files.unmount().map_err(failed)?;
+        self.base.as_ref().map_or(Ok(()), |base| base.unmount().map_err(failed))
     }
 
     /// The error for people of a failed call of the file system.

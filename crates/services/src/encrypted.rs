@@ -52,7 +52,8 @@ impl Ranks for SealRanks {
 /// An object device that keeps all that it is given encrypted on another one.
 pub struct Encrypted<D: ?Sized> {
     inner: Arc<D>,
-    keys: Keys,
+    /// Shared with devices that show snapshots of this one.
+    keys: Arc<Keys>,
     shards: Shards<MapPart, SealRanks>,
     is_shared: bool,
     /// What some objects say, for when one of them is made, or made anew.
@@ -90,7 +91,14 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     fn new(inner: Arc<D>, header: KeyHeader, master: &MasterKey, session: Session) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, keys: Keys::new(master, session), shards: Shards::new(), is_shared, header }
+        Self { inner, keys: Arc::new(Keys::new(master, session)), shards: Shards::new(), is_shared, header }
+    }
+
+    /// What is on a device that shows the wrapped one as it was once, with the same keys.
+    #[must_use]
+    pub fn of_snapshot<S: ObjectDevice + ?Sized>(&self, snapshot: Arc<S>) -> Encrypted<S> {
+        let (keys, header) = (Arc::clone(&self.keys), self.header.clone());
+        Encrypted { inner: snapshot, keys, shards: Shards::new(), is_shared: false, header }
     }
 
     /// The wrapped device.
@@ -105,7 +113,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         &self.header
     }
 
-    const fn keys(&self) -> &Keys {
+    fn keys(&self) -> &Keys {
         &self.keys
     }
 

@@ -39,6 +39,9 @@ pub use view::SnapshotView;
 const RESERVE_PART: u64 = 64;
 const RESERVE_BYTES_MAX: u64 = 64 << 20;
 
+/// Steps with what a deleted snapshot kept that are one unit of background work.
+const CLEANED: u32 = 16;
+
 struct SnapshotRanks;
 
 impl Ranks for SnapshotRanks {
@@ -67,6 +70,13 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         }
         let records = RwLock::new(Records::load(inner.as_ref())?);
         Ok(Some(Self { records, shards: Shards::new(), inner }))
+    }
+
+    /// The device without its snapshots, of which what it says cannot be read: they are not shown,
+    /// and nothing is kept for them any more.
+    #[must_use]
+    pub fn open_giving_up(inner: Arc<D>) -> Self {
+        Self { records: RwLock::new(Records::unreadable()), shards: Shards::new(), inner }
     }
 
     fn inner(&self) -> &D {
@@ -276,8 +286,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
         if done.done >= budget {
             return Ok(done);
         }
-        let cleaned = self.clean(budget - done.done)?;
-        Ok(Maintenance { done: done.done + cleaned.done, more: done.more || cleaned.more })
+        let cleaned = self.clean((budget - done.done) * CLEANED)?;
+        Ok(Maintenance { done: done.done + cleaned.done.div_ceil(CLEANED), more: done.more || cleaned.more })
     }
 
     fn decisions(&self, object: ObjectId) -> Result<Vec<onode_object::powers::Decision>> {

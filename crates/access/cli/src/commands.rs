@@ -22,7 +22,7 @@ use shell::{completions, lab, man};
 use state::{health, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, key, label, list, mkfs, pool, repair, scrub, spaces};
+use volumes::{check, dump, info, key, label, list, mkfs, pool, repair, scrub, snapshot, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -125,6 +125,8 @@ enum Verb {
     Pool(pool::Arguments),
     /// Have changes of many files of a mounted volume happen together, or not at all.
     Tx(tx::Arguments),
+    /// Take, list and delete snapshots: all files as they were at one moment.
+    Snapshot(snapshot::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -198,6 +200,7 @@ impl Command {
             Verb::Key(arguments) => key::run(arguments, output),
             Verb::Pool(arguments) => pool::run(arguments, output),
             Verb::Tx(arguments) => tx::run(arguments, output),
+            Verb::Snapshot(arguments) => snapshot::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -33,10 +33,20 @@ pub fn spec(argument: &OsStr) -> Result<Spec> {
     }
 }
 
-/// Opens the volume of a command-line argument.
+/// Opens the volume of a command-line argument; `IMAGE@NAME` is a snapshot of it, to be read.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
-    let spec = spec(image)?;
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
+    if let Some((image, snapshot)) = snapshot_of(image) {
+        let what = || format!("cannot change the snapshot `{snapshot}` of {image}");
+        if !read_only {
+            let why = "a snapshot does not change";
+            return Err(Error::new(Class::Usage, what(), why).hint("copy files out of it with `onode get`"));
+        }
+        let spec = spec(OsStr::new(image))?;
+        let opened = Volume::open_snapshot(&spec, snapshot, options);
+        return opened.map_err(|error| if error.class == Class::InUse { where_mounted(&spec, error) } else { error });
+    }
+    let spec = spec(image)?;
     let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
         // Memory that others use can be used together with them, but not looked at behind their
         // backs.
@@ -50,6 +60,12 @@ pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> 
     // Beside the result of the command, which goes elsewhere.
     volume.notes().iter().for_each(|note| eprintln!("onode: {note}"));
     Ok(volume)
+}
+
+/// The image and the snapshot of `IMAGE@NAME`; a file of that whole name is no such.
+fn snapshot_of(image: &OsStr) -> Option<(&str, &str)> {
+    let text = image.to_str().filter(|_| !Path::new(image).exists())?;
+    text.rsplit_once('@').filter(|(image, name)| !image.is_empty() && !name.is_empty() && !name.contains('/'))
 }
 
 /// Tells where an image that is in use is mounted, if it is.

@@ -12,7 +12,9 @@ use crate::request::convert::{allocation, errno, errno_of, no_attributes, sought
 use crate::request::credentials::{Who, caller, caller_with_groups, names_shown};
 use crate::request::directory;
 use crate::request::faces::Faces;
-use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, Place, owns};
+use crate::request::place::Place;
+use crate::request::snapshots::{self, FOLDER as SNAPSHOTS};
+use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, owns};
 use crate::serving::{Adaptor, VIEW_PREFIX};
 use fuser::{Errno, FileAttr, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, RenameFlags};
 use onode_base::ErrorKind;
@@ -68,7 +70,7 @@ fn entry(place: &Place<'_>, made: onode_fs::Result<Attributes>) -> Result<Entry,
 impl Adaptor {
     /// The file system in which a name may be given, taken or removed.
     fn unguarded(&self, of: Name<'_>) -> Result<Place<'_>, Errno> {
-        if of.parent == FOLDER || self.faces.guards(of.parent, of.name) {
+        if of.parent == FOLDER || of.parent == SNAPSHOTS || self.faces.guards(of.parent, of.name) {
             Err(Errno::EPERM)
         } else {
             self.at(of.parent)
@@ -85,8 +87,14 @@ impl Adaptor {
         if of.parent == FOLDER {
             return self.transacted.lookup(who, of.name);
         }
+        if of.parent == SNAPSHOTS {
+            return self.snapshots.lookup(of.name);
+        }
         let place = self.at(of.parent)?;
         match place.lookup(place.inode(of.parent), of.name) {
+            Err(error) if error.kind == ErrorKind::NotFound && self.snapshots.is_folder(of.parent, of.name) => {
+                Ok(Entry { attributes: self.snapshots.folder(), generation: Generation(0) })
+            }
             // The kernel remembers that there is none.
             Err(error) if error.kind == ErrorKind::NotFound => {
                 Ok(Entry { attributes: no_attributes(), generation: Generation(0) })
@@ -96,7 +104,7 @@ impl Adaptor {
     }
 
     pub(crate) fn forget(&self, number: INodeNo, count: u64) {
-        if Faces::owns(number) || number == FOLDER {
+        if Faces::owns(number) || is_folder(number) {
             return;
         }
         // Of a transaction that is over nothing is known any more.
@@ -112,6 +120,9 @@ impl Adaptor {
         if number == FOLDER {
             return Ok(self.transacted.folder());
         }
+        if number == SNAPSHOTS {
+            return Ok(self.snapshots.folder());
+        }
         let place = self.at(number)?;
         told(place.attributes(place.inode(number))).map(|found| place.shown(&found))
     }
@@ -122,7 +133,7 @@ impl Adaptor {
             let refused = to.permissions.is_some() || to.uid.is_some() || to.gid.is_some();
             return if refused { Err(Errno::EPERM) } else { self.faces.attributes(number) };
         }
-        if number == FOLDER {
+        if is_folder(number) {
             return Err(Errno::EPERM);
         }
         let is_nothing = *to == SetAttributes { changed: to.changed, ..SetAttributes::default() };
@@ -151,6 +162,9 @@ impl Adaptor {
     }
 
     pub(crate) fn make_directory(&self, who: Who, new: Name<'_>, mode: Mode) -> Result<Entry, Errno> {
+        if new.parent == SNAPSHOTS {
+            return self.snapshots.take(new.name);
+        }
         let place = self.unguarded(new)?;
         let caller = caller(who, mode.umask);
         entry(&place, place.make_directory(&caller, place.inode(new.parent), new.name, mode.permissions()))
@@ -175,6 +189,9 @@ impl Adaptor {
     }
 
     pub(crate) fn remove_directory(&self, of: Name<'_>) -> Result<(), Errno> {
+        if of.parent == SNAPSHOTS {
+            return self.snapshots.delete(of.name);
+        }
         let place = self.unguarded(of)?;
         told(place.remove_directory(place.inode(of.parent), of.name))
     }
@@ -202,7 +219,7 @@ impl Adaptor {
 
     pub(crate) fn link(&self, number: INodeNo, new: Name<'_>) -> Result<Entry, Errno> {
         let place = self.unguarded(new)?;
-        if Faces::owns(number) || number == FOLDER {
+        if Faces::owns(number) || is_folder(number) {
             return Err(Errno::EPERM);
         }
         if !place.is_that_of(&self.at(number)?) {
@@ -238,7 +255,7 @@ impl Adaptor {
         if Faces::owns(number) {
             return self.faces.sync(number);
         }
-        if number == FOLDER {
+        if is_folder(number) {
             return Ok(());
         }
         let place = self.at(number)?;
@@ -270,6 +287,10 @@ impl Adaptor {
             self.transacted.list(Faces::above(), offset, take);
             return Ok(());
         }
+        if number == SNAPSHOTS {
+            self.snapshots.list(offset, take);
+            return Ok(());
+        }
         let place = self.at(number)?;
         directory::list(&place, number, offset, plus.then_some(self.ttl(number)), take)
     }
@@ -285,6 +306,9 @@ impl Adaptor {
         if number == FOLDER {
             return self.transacted.command(who, to.name, to.value);
         }
+        if number == SNAPSHOTS {
+            return Err(Errno::EPERM);
+        }
         let place = self.at(number)?;
         let how = xattr_flags(to.flags).ok_or(Errno::EINVAL)?;
         // An access list sets the mode, too, and whether that may keep its set-group bit the kernel
@@ -294,11 +318,16 @@ impl Adaptor {
     }
 
     pub(crate) fn get_xattr(&self, number: INodeNo, name: &[u8], size: u32) -> Result<Value, Errno> {
-        if Faces::owns(number) {
+        if Faces::owns(number) || number == SNAPSHOTS {
             return Err(errno_of(ErrorKind::NoAttribute));
         }
         if number == FOLDER {
             return value_of(self.transacted.told(name)?, size);
+        }
+        if snapshots::owns(number)
+            && let Some(told) = self.snapshots.told(number, name)
+        {
+            return value_of(told?, size);
         }
         let place = self.at(number)?;
         let view = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(VIEW_PREFIX));
@@ -310,7 +339,7 @@ impl Adaptor {
     }
 
     pub(crate) fn list_xattrs(&self, who: Who, number: INodeNo, size: u32) -> Result<Value, Errno> {
-        if Faces::owns(number) || number == FOLDER {
+        if Faces::owns(number) || is_folder(number) {
             return value_of(Vec::new(), size);
         }
         let place = self.at(number)?;
@@ -319,7 +348,7 @@ impl Adaptor {
     }
 
     pub(crate) fn remove_xattr(&self, who: Who, number: INodeNo, name: &[u8]) -> Result<(), Errno> {
-        if Faces::owns(number) || number == FOLDER {
+        if Faces::owns(number) || is_folder(number) {
             return Err(Errno::EPERM);
         }
         let place = self.at(number)?;
@@ -359,8 +388,13 @@ impl Adaptor {
 
     /// How long the kernel may believe what it is told of a file, or of a name in a directory.
     pub(crate) const fn ttl(&self, number: INodeNo) -> Duration {
-        if owns(number) { Duration::ZERO } else { self.ttl }
+        if owns(number) || is_folder(number) { Duration::ZERO } else { self.ttl }
     }
+}
+
+/// Whether a number is that of a folder that is in no volume.
+const fn is_folder(number: INodeNo) -> bool {
+    number.0 == FOLDER.0 || number.0 == SNAPSHOTS.0
 }
 
 /// A value whose length may be asked for first.

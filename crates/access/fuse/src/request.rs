@@ -9,6 +9,8 @@ pub mod directory;
 pub mod faces;
 pub mod page_cache;
 pub mod patience;
+pub mod place;
 pub mod reply;
 pub mod set_id;
+pub mod snapshots;
 pub mod transactions;

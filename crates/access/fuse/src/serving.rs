@@ -8,8 +8,10 @@ use crate::options::{Atime, Options};
 use crate::request::counts::{Kind, Requests};
 use crate::request::faces::Faces;
 use crate::request::page_cache::PageCache;
+use crate::request::place::Place;
 use crate::request::set_id::SetId;
-use crate::request::transactions::{Place, Transacted, owns};
+use crate::request::snapshots::{self, Shown};
+use crate::request::transactions::{Transacted, owns};
 use crate::transport::breakdown::Breakdown;
 use crate::transport::late::Late;
 use crate::transport::waiting::Waiting;
@@ -35,6 +37,7 @@ pub(crate) struct Adaptor {
     pub(crate) views: Views,
     pub(crate) faces: Faces,
     pub(crate) transacted: Transacted,
+    pub(crate) snapshots: Shown,
     pub(crate) writeback: bool,
     pub(crate) is_shared: bool,
     /// Every read of a link comes here, too.
@@ -78,12 +81,19 @@ impl Adaptor {
             views,
             faces,
             transacted,
+            snapshots: Shown::new(volume),
         })
     }
 
     /// The file system that a number belongs to.
     pub(crate) fn at(&self, number: INodeNo) -> std::result::Result<Place<'_>, Errno> {
-        if owns(number) { self.transacted.place(number) } else { Ok(Place::Main(&self.files)) }
+        if owns(number) {
+            self.transacted.place(number)
+        } else if snapshots::owns(number) {
+            self.snapshots.place(number)
+        } else {
+            Ok(Place::Main(&self.files))
+        }
     }
 
     /// How the kernel gets at content.

@@ -65,6 +65,8 @@ ranks! {
     TransactionsOpen = "transactions-open",
     /// Who uses a transaction of a user.
     TransactionUse = "transaction-use",
+    /// Snapshots of a volume that are looked at.
+    SnapshotsOpen = "snapshots-open",
     /// How far a scrub of a volume has come.
     FileSystemScrub = "fs-scrub",
     /// All that a file system knows.

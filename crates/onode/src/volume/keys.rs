@@ -9,6 +9,7 @@ use crate::host::random_bytes;
 use crate::open::access::{Access, Users, volume_error};
 use crate::open::device;
 use crate::spec::Spec;
+use crate::volume::snapshots::Unlocked;
 use onode_base::ErrorKind;
 use onode_fs::InodeNumber;
 use onode_fs::volume::VOLUME;
@@ -83,21 +84,23 @@ pub(super) fn created(spec: &Spec, device: &Arc<dyn ObjectDevice>, key: &NewKey<
 }
 
 /// The device as its volume is: encrypted, if it says so.
-pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Arc<dyn ObjectDevice>> {
+pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Unlocked> {
     // A volume in memory is made when it is opened, and holds nothing before.
     if spec.image_path().is_none() {
-        return Ok(device);
+        return Ok(Unlocked::plain(device));
     }
     let what = || format!("cannot open {spec}");
     let Some(header) = KeyHeader::load(device.as_ref(), &HOLDERS).map_err(|error| lost(what(), &error))? else {
-        return Ok(device);
+        return Ok(Unlocked::plain(device));
     };
     let (master, _) = unlock(spec, &header).inspect_err(|_| {
         // Nothing was changed: it is left as it was found.
         let _ = device.close();
     })?;
     let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
-    Ok(Arc::new(opened.map_err(|error| volume_error(what(), &error))?))
+    let encrypted = Arc::new(opened.map_err(|error| volume_error(what(), &error))?);
+    let keys = Arc::clone(&encrypted);
+    Ok(Unlocked { device: encrypted, of_snapshot: Arc::new(move |snapshot| Arc::new(keys.of_snapshot(snapshot))) })
 }
 
 /// What could not be learned of the key slots of a volume.

@@ -30,8 +30,11 @@ struct Work {
 }
 
 impl<D: ObjectDevice + ?Sized> Versioned<D> {
-    /// Does up to `budget` steps.
-    pub(super) fn clean(&self, budget: u32) -> Result<Maintenance> {
+    /// Does up to `budget` steps of removing what deleted snapshots kept.
+    ///
+    /// # Errors
+    /// `NoSpace`, `ReadOnly`; those of the device.
+    pub fn clean(&self, budget: u32) -> Result<Maintenance> {
         let mut done = 0;
         while done < budget {
             let records = self.records();
@@ -54,6 +57,28 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
             done += 1;
         }
         Ok(Maintenance { done, more: self.is_cleaning() })
+    }
+
+    /// What a snapshot keeps of content that has changed since, up to the next one, in bytes of the
+    /// medium. Takes as long as there are objects that have changed.
+    ///
+    /// # Errors
+    /// `Corrupt`; those of the device.
+    pub fn kept_bytes(&self, generation: u32) -> Result<u64> {
+        let Some(list) = List::of(generation) else { return Ok(0) };
+        let (mut bytes, mut from) = (0, ObjectId(0));
+        loop {
+            let _records = self.records();
+            let found = match list.entries(self.inner(), from, ATTRIBUTES) {
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(bytes),
+                found => found?,
+            };
+            let Some(last) = found.last() else { return Ok(bytes) };
+            from = ObjectId(last.object.0 + 1);
+            for one in found {
+                bytes += self.inner().stat(one.version)?.allocated;
+            }
+        }
     }
 
     /// Nothing is left of a snapshot, if nothing came meanwhile.

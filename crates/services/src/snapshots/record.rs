@@ -67,6 +67,8 @@ pub(super) struct Records {
     all: Vec<Snapshot>,
     /// The number of the next one; `None` if there is no object for snapshots.
     next: Option<u32>,
+    /// What there is cannot be read.
+    is_unreadable: bool,
 }
 
 impl Records {
@@ -91,6 +93,11 @@ impl Records {
             }
         }
         if records.next.is_some() { Ok(records) } else { Err(malformed()) }
+    }
+
+    /// Those of a device that does not tell them.
+    pub(super) fn unreadable() -> Self {
+        Self { is_unreadable: true, ..Self::default() }
     }
 
     fn add(&mut self, key: AttributeKey, mut value: &[u8]) -> Option<()> {
@@ -145,6 +152,9 @@ impl Records {
     /// `Invalid` for a name that cannot be one; `Exists`; `NoSpace` if there are too many.
     pub(super) fn with(&self, name: &str, created: Timestamp, next_id: ObjectId) -> Result<(Self, Vec<Mutation>)> {
         check_name(name)?;
+        if self.is_unreadable {
+            return Err(malformed());
+        }
         if self.named(name).is_some() {
             return Err(Error::new(ErrorKind::Exists, format!("there is a snapshot `{name}` already")));
         }

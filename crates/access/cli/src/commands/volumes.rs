@@ -10,4 +10,5 @@ pub mod mkfs;
 pub mod pool;
 pub mod repair;
 pub mod scrub;
+pub mod snapshot;
 pub mod spaces;

@@ -5,7 +5,7 @@
 
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{errno, file_type, no_attributes};
-use crate::request::transactions::Place;
+use crate::request::place::Place;
 use fuser::{Errno, FileAttr, Generation, INodeNo};
 use onode_fs::DirectoryEntry;
 use std::time::Duration;

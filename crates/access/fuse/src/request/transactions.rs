@@ -8,17 +8,17 @@
 
 use crate::options::Options;
 use crate::request::answer::{Entry, Listed};
-use crate::request::convert::{attributes, errno, inode, no_attributes, system_time};
+use crate::request::convert::{attributes, errno, no_attributes, system_time};
 use crate::request::credentials::Who;
+use crate::request::place::{Place, errno_of};
 use crate::transport::late::LateNotifier;
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
-use onode::{ChangedFile, Class, Error, SystemClock, TransactionInUse, TransactionOptions, Transactions, Volume};
+use onode::{ChangedFile, SystemClock, TransactionOptions, Transactions, Volume};
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
-use onode_fs::{Attributes, FileSystem, InodeNumber};
+use onode_fs::InodeNumber;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -50,89 +50,18 @@ pub(crate) struct Transacted {
     since: SystemTime,
 }
 
-/// The file system that a number belongs to.
-pub(crate) enum Place<'a> {
-    /// The mounted one.
-    Main(&'a FileSystem),
-    /// That of a transaction, with what stands above the numbers of its files.
-    Within(TransactionInUse, u64),
-}
-
-impl Deref for Place<'_> {
-    type Target = FileSystem;
-
-    fn deref(&self) -> &FileSystem {
-        match self {
-            Self::Main(files) => files,
-            Self::Within(transaction, _) => transaction.volume().files(),
-        }
-    }
-}
-
-impl Place<'_> {
-    /// Whether it is one of a transaction.
-    pub(crate) const fn is_within(&self) -> bool {
-        matches!(self, Self::Within(..))
-    }
-
-    /// What stands above the numbers of files.
-    const fn tag(&self) -> u64 {
-        match self {
-            Self::Main(_) => 0,
-            Self::Within(_, tag) => *tag,
-        }
-    }
-
-    /// The number of a file as the kernel knows it.
-    pub(crate) const fn number(&self, number: InodeNumber) -> INodeNo {
-        INodeNo(number.0 | self.tag())
-    }
-
-    /// The number that the kernel knows, as that of a file.
-    pub(crate) const fn inode(&self, number: INodeNo) -> InodeNumber {
-        match self {
-            Self::Main(_) => inode(number),
-            Self::Within(..) => InodeNumber(number.0 & ((1 << SHIFT) - 1)),
-        }
-    }
-
-    /// What the kernel is told of a file.
-    pub(crate) fn shown(&self, found: &Attributes) -> FileAttr {
-        FileAttr { ino: self.number(found.inode), ..attributes(found) }
-    }
-
-    /// The same with the name that leads to it.
-    pub(crate) fn entry(&self, found: &Attributes) -> Entry {
-        Entry { attributes: self.shown(found), generation: Generation(u64::from(found.generation)) }
-    }
-
-    /// Whether both are the same.
-    pub(crate) const fn is_that_of(&self, other: &Self) -> bool {
-        self.tag() == other.tag()
-    }
-}
-
 /// Whether a number is that of the folder or of a file within a transaction.
 pub(crate) const fn owns(number: INodeNo) -> bool {
     number.0 >= FIRST
 }
 
-const fn tag_of(id: u64) -> u64 {
-    FIRST | ((id - 1) % SERIALS + 1) << SHIFT
+/// The number of a file within a transaction.
+pub(crate) const fn inode(number: INodeNo) -> InodeNumber {
+    InodeNumber(number.0 & ((1 << SHIFT) - 1))
 }
 
-/// What the kernel is told instead of an error for people.
-fn errno_of(error: &Error) -> Errno {
-    match error.class {
-        Class::Conflict => Errno::EBUSY,
-        Class::InUse => Errno::EAGAIN,
-        Class::NotFound => Errno::ENOENT,
-        Class::Permission => Errno::EPERM,
-        Class::VolumeFull => Errno::ENOSPC,
-        Class::ReadOnly => Errno::EROFS,
-        Class::Usage => Errno::EINVAL,
-        _ => Errno::EIO,
-    }
+const fn tag_of(id: u64) -> u64 {
+    FIRST | ((id - 1) % SERIALS + 1) << SHIFT
 }
 
 impl Transacted {

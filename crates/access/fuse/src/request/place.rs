@@ -1,0 +1,92 @@
+//! Where a request belongs: to the mounted files, to those within a transaction, or to those of a
+//! snapshot. The number that the kernel knows of a file tells which.
+
+use crate::request::answer::Entry;
+use crate::request::convert::{attributes, inode};
+use crate::request::{snapshots, transactions};
+use fuser::{Errno, FileAttr, Generation, INodeNo};
+use onode::{Class, Error, TransactionInUse};
+use onode_fs::{Attributes, FileSystem, InodeNumber};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The file system that a number belongs to.
+pub(crate) enum Place<'a> {
+    /// The mounted one.
+    Main(&'a FileSystem),
+    /// That of a transaction, with what stands above the numbers of its files.
+    Within(TransactionInUse, u64),
+    /// That of a snapshot, likewise.
+    Snapshot(Arc<FileSystem>, u64),
+}
+
+impl Deref for Place<'_> {
+    type Target = FileSystem;
+
+    fn deref(&self) -> &FileSystem {
+        match self {
+            Self::Main(files) => files,
+            Self::Within(transaction, _) => transaction.volume().files(),
+            Self::Snapshot(files, _) => files,
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether it is one of a transaction.
+    pub(crate) const fn is_within(&self) -> bool {
+        matches!(self, Self::Within(..))
+    }
+
+    /// What stands above the numbers of files.
+    const fn tag(&self) -> u64 {
+        match self {
+            Self::Main(_) => 0,
+            Self::Within(_, tag) | Self::Snapshot(_, tag) => *tag,
+        }
+    }
+
+    /// The number of a file as the kernel knows it.
+    pub(crate) const fn number(&self, number: InodeNumber) -> INodeNo {
+        INodeNo(number.0 | self.tag())
+    }
+
+    /// The number that the kernel knows, as that of a file.
+    pub(crate) const fn inode(&self, number: INodeNo) -> InodeNumber {
+        match self {
+            Self::Main(_) => inode(number),
+            Self::Within(..) => transactions::inode(number),
+            Self::Snapshot(..) => snapshots::inode(number),
+        }
+    }
+
+    /// What the kernel is told of a file.
+    pub(crate) fn shown(&self, found: &Attributes) -> FileAttr {
+        FileAttr { ino: self.number(found.inode), ..attributes(found) }
+    }
+
+    /// The same with the name that leads to it.
+    pub(crate) fn entry(&self, found: &Attributes) -> Entry {
+        Entry { attributes: self.shown(found), generation: Generation(u64::from(found.generation)) }
+    }
+
+    /// Whether both are the same.
+    pub(crate) const fn is_that_of(&self, other: &Self) -> bool {
+        self.tag() == other.tag()
+    }
+}
+
+/// What the kernel is told instead of an error for people.
+pub(crate) const fn errno_of(error: &Error) -> Errno {
+    match error.class {
+        Class::Conflict => Errno::EBUSY,
+        Class::Exists => Errno::EEXIST,
+        Class::InUse => Errno::EAGAIN,
+        Class::NotFound => Errno::ENOENT,
+        Class::Permission => Errno::EPERM,
+        Class::VolumeFull => Errno::ENOSPC,
+        Class::ReadOnly => Errno::EROFS,
+        Class::Usage => Errno::EINVAL,
+        _ => Errno::EIO,
+    }
+}

@@ -1,0 +1,27 @@
+//! What a file system does before a snapshot of its device is taken.
+
+use crate::error::Result;
+use crate::file_system::FileSystem;
+use crate::volume::{SNAPSHOTS, VOLUME, VOLUME_KEY, VolumeInfo};
+use onode_object::{Durability, Transaction};
+
+impl FileSystem {
+    /// Gives the device all that was written, and has the settings say that there may be snapshots:
+    /// programs that would keep nothing for them refuse the volume from then on.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `NoSpace`; the device's errors.
+    pub fn prepare_snapshot(&self) -> Result<()> {
+        self.check_writable()?;
+        self.write_back_in_turn()?;
+        let _state = self.lock();
+        let mut info = VolumeInfo::load(self.device.as_ref())?;
+        if info.features.incompatible & SNAPSHOTS != 0 {
+            return Ok(());
+        }
+        info.features.incompatible |= SNAPSHOTS;
+        let mut transaction = Transaction::new();
+        transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
+        self.heard(self.device.commit(transaction, Durability::Buffered))
+    }
+}
