@@ -1,0 +1,209 @@
+//! Snapshots: on a mount and in an image, of every kind of volume that can have some.
+
+mod common;
+
+use common::{Expect, Place, has_fuse, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+fn names(text: &str) -> Vec<String> {
+    let told: Value = serde_json::from_str(text).expect("JSON");
+    let all = told["snapshots"].as_array().expect("a list");
+    all.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn bytes(seed: u32, length: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// What a file or a directory below holds, by name.
+fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut next = vec![root.to_owned()];
+    while let Some(path) = next.pop() {
+        let found = fs::symlink_metadata(&path).expect("metadata");
+        let name = path.strip_prefix(root).expect("below").display().to_string();
+        if found.is_dir() {
+            next.extend(fs::read_dir(&path).expect("a list").map(|entry| entry.expect("an entry").path()));
+            all.push((name, Vec::new()));
+        } else if found.is_symlink() {
+            all.push((name, fs::read_link(&path).expect("a link").into_os_string().into_encoded_bytes()));
+        } else {
+            all.push((name, fs::read(&path).expect("content")));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_snapshot_of_an_image_is_read_by_its_name() {
+    let place = Place::new("snapshot-image");
+    let image = place.path("disk.img");
+    onode!("mkfs", &image, "--size", "16M").succeeds();
+    let (old, new) = (place.file("old", b"old"), place.file("new", &bytes(7, 300_000)));
+    onode!("put", &image, &old, "/file").succeeds();
+    assert_eq!(onode!("snapshot", "list", &image).succeeds(), "no snapshots\n");
+    onode!("snapshot", "create", &image, "first").succeeds();
+    onode!("put", &image, &new, "/file").succeeds();
+    onode!("snapshot", "create", &image, "second").succeeds();
+    onode!("rm", &image, "/file").succeeds();
+    assert_eq!(names(&onode!("--json", "snapshot", "list", &image).succeeds()), ["first", "second"]);
+    let at = |name: &str| format!("{}@{name}", image.display());
+    assert_eq!(onode!("cat", at("first"), "/file").succeeds(), "old");
+    let out = place.path("out");
+    onode!("get", at("second"), "/file", &out).succeeds();
+    assert_eq!(fs::read(&out).expect("content"), bytes(7, 300_000));
+    assert_eq!(onode!("ls", &image).succeeds(), "");
+    onode!("check", &image).succeeds();
+    // What cannot be is refused, and changes nothing.
+    assert!(onode!("rm", at("first"), "/file").fails(2).contains("does not change"));
+    assert!(onode!("ls", at("third")).fails(20).contains("third"));
+    assert!(onode!("snapshot", "create", &image, "first").fails(21).contains("already"));
+    onode!("snapshot", "create", &image, "a/b").fails(2);
+    onode!("snapshot", "create", &image, &"x".repeat(256)).fails(2);
+    onode!("snapshot", "delete", &image, "third").fails(20);
+    assert_eq!(names(&onode!("--json", "snapshot", "list", &image).succeeds()), ["first", "second"]);
+    // The one before needs of the one that goes what it does not have itself.
+    onode!("snapshot", "delete", &image, "second").succeeds();
+    assert_eq!(onode!("cat", at("first"), "/file").succeeds(), "old");
+    onode!("snapshot", "delete", &image, "first").succeeds();
+    assert_eq!(onode!("snapshot", "list", &image).succeeds(), "no snapshots\n");
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn a_memory_has_no_snapshots_and_says_so() {
+    let place = Place::new("snapshot-memory");
+    let memory = format!("scm:{}", place.path("memory").display());
+    onode!("mkfs", format!("{memory},size=16M")).succeeds();
+    let error = onode!("snapshot", "create", &memory, "one").fails(2);
+    assert!(error.contains("storage-class memory"), "{error}");
+}
+
+/// Takes a snapshot of a mounted volume, changes everything, and looks at both.
+fn mounted(place: &Place, spec: &str, options: &[&str]) {
+    let directory = place.directory("mnt");
+    onode!("mount", spec, &directory).args(options).succeeds();
+    let at = |name: &str| directory.join(name);
+    fs::create_dir_all(at("a/b")).expect("directories");
+    fs::write(at("a/kept"), bytes(1, 100_000)).expect("content");
+    fs::write(at("a/b/changed"), bytes(2, 200_000)).expect("content");
+    fs::write(at("gone"), bytes(3, 50_000)).expect("content");
+    fs::write(at("cut"), bytes(4, 90_000)).expect("content");
+    symlink("a/kept", at("link")).expect("a link");
+    let before = tree(&directory);
+    // Not synced: it is in the snapshot all the same.
+    fs::create_dir(at(".snapshots/one")).expect("a snapshot");
+    let mut changed = bytes(2, 200_000);
+    changed[70_000..70_100].fill(0xaa);
+    fs::write(at("a/b/changed"), changed).expect("content");
+    fs::remove_file(at("gone")).expect("removed");
+    fs::OpenOptions::new().write(true).open(at("cut")).and_then(|file| file.set_len(10_001)).expect("cut");
+    fs::rename(at("a/b"), at("b")).expect("renamed");
+    fs::remove_file(at("link")).expect("removed");
+    fs::write(at("new"), b"new").expect("content");
+    let between = tree(&directory);
+    onode!("snapshot", "create", &directory, "two").succeeds();
+    fs::remove_dir_all(at("a")).expect("removed");
+    let after = tree(&directory);
+    let check = |when: &str| {
+        assert_eq!(tree(&at(".snapshots/one")), before, "{when}: one");
+        assert_eq!(tree(&at(".snapshots/two")), between, "{when}: two");
+        assert_eq!(tree(&directory), after, "{when}: now");
+    };
+    check("at once");
+    assert!(!fs::read_dir(&directory).expect("a list").any(|one| one.expect("an entry").file_name() == ".snapshots"));
+    let refused = |outcome: std::io::Result<()>| outcome.expect_err("refused").raw_os_error();
+    assert_eq!(refused(fs::write(at(".snapshots/one/gone"), b"x")), Some(libc_erofs()));
+    assert_eq!(refused(fs::remove_file(at(".snapshots/one/gone"))), Some(libc_erofs()));
+    assert!(fs::rename(at(".snapshots/one/gone"), at("back")).is_err());
+    assert!(fs::write(at(".snapshots/file"), b"x").is_err());
+    fs::copy(at(".snapshots/one/gone"), at("back")).expect("brought back");
+    assert_eq!(fs::read(at("back")).expect("content"), bytes(3, 50_000));
+    fs::remove_file(at("back")).expect("removed");
+    onode!("umount", &directory).succeeds();
+    onode!("mount", spec, &directory).args(options).succeeds();
+    check("after a remount");
+    // A file that is open there is gone with its snapshot.
+    let open = fs::File::open(at(".snapshots/two/new")).expect("open");
+    assert_eq!(names(&onode!("--json", "snapshot", "list", &directory).succeeds()), ["one", "two"]);
+    onode!("snapshot", "delete", &directory, "two").succeeds();
+    drop(open);
+    assert!(fs::metadata(at(".snapshots/two")).is_err());
+    assert_eq!(tree(&at(".snapshots/one")), before, "with the second one gone");
+    fs::remove_dir(at(".snapshots/one")).expect("deleted");
+    assert_eq!(tree(&directory), after);
+    onode!("umount", &directory).succeeds();
+}
+
+/// `EROFS`.
+const fn libc_erofs() -> i32 {
+    30
+}
+
+#[test]
+fn snapshots_of_a_mounted_flash() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("snapshot-flash");
+    let image = place.path("disk.img");
+    onode!("mkfs", &image, "--size", "32M").succeeds();
+    mounted(&place, &image.display().to_string(), &[]);
+    onode!("check", &image).succeeds();
+}
+
+#[test]
+fn snapshots_of_two_mounted_disks_with_compression() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("snapshot-tier");
+    let spec = format!("tier:{},{}", place.path("fast.img").display(), place.path("big.img").display());
+    onode!("mkfs", format!("{spec},fast-size=16M,size=64M")).succeeds();
+    mounted(&place, &spec, &["-o", "compress=fast"]);
+    onode!("check", &spec).succeeds();
+}
+
+#[test]
+fn snapshots_of_a_mounted_encrypted_volume_need_no_other_key() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("snapshot-encrypted");
+    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 64]));
+    onode!("mkfs", &image, "--size", "32M", "--encrypt", "--key-file", &key).succeeds();
+    let key_file = key.display().to_string();
+    mounted(&place, &image.display().to_string(), &["--key-file", &key_file]);
+    onode!("check", &image, "--key-file", &key).succeeds();
+}
+
+#[test]
+fn what_a_deleted_snapshot_kept_is_given_back() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("snapshot-space");
+    let (image, directory) = (place.path("disk.img"), place.directory("mnt"));
+    onode!("mkfs", &image, "--size", "32M").succeeds();
+    onode!("mount", &image, &directory).succeeds();
+    fs::write(directory.join("large"), bytes(5, 12 << 20)).expect("content");
+    onode!("snapshot", "create", &directory, "one").succeeds();
+    fs::remove_file(directory.join("large")).expect("removed");
+    let available = || {
+        let told: Value = serde_json::from_str(&onode!("--json", "df", &directory).succeeds()).expect("JSON");
+        told[0]["available_bytes"].as_u64().expect("a number")
+    };
+    assert!(available() < 20 << 20, "{}", available());
+    onode!("snapshot", "delete", &directory, "one").succeeds();
+    wait_until("the space is there", || available() > 24 << 20);
+    onode!("umount", &directory).succeeds();
+}
