@@ -13,6 +13,7 @@ use crate::pool::record::{PoolRecord, set};
 use crate::pool::ring::ChangeEntry;
 use crate::pool::standing::{MemberStanding, Verdict};
 use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::refuse_moves;
 use onode_object::{
     AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope, Transaction,
 };
@@ -45,6 +46,10 @@ impl<D: ObjectDevice> Pool<D> {
     /// As [`commit`](ObjectDevice::commit).
     pub(super) fn change(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
         refuse_own(transaction)?;
+        if self.move_unit().is_none() {
+            // Before a member that could do it has done it.
+            refuse_moves(transaction)?;
+        }
         if !transaction.is_empty() {
             let mut record = self.record.lock();
             record.check()?;
