@@ -122,6 +122,22 @@ impl Mutation {
         }
     }
 
+    /// The same, to be replaced: a device may know objects by other ids within.
+    pub const fn object_mut(&mut self) -> &mut ObjectId {
+        match self {
+            Self::Create { object, .. }
+            | Self::Remove { object }
+            | Self::Write { object, .. }
+            | Self::Truncate { object, .. }
+            | Self::Punch { object, .. }
+            | Self::Move { object, .. }
+            | Self::SetAttribute { object, .. }
+            | Self::RemoveAttribute { object, .. }
+            | Self::SetHints { object, .. }
+            | Self::SetAccessTime { object, .. } => object,
+        }
+    }
+
     /// The object that gets the bytes of a [`Move`](Self::Move), which changes as well.
     #[must_use]
     pub const fn receiver(&self) -> Option<ObjectId> {

@@ -32,6 +32,9 @@ enum Fault {
     MaintenanceNeverEnds,
     AcceptsLargeAttributes,
     CountsObjectsWrong,
+    MovesAreOneShort,
+    MovesKeepHoles,
+    VersionsTakeIds,
 }
 
 struct Faulty {
@@ -56,6 +59,15 @@ impl Faulty {
         match (self.fault, mutation) {
             (Fault::ForgetsHints, Mutation::Create { hints, .. }) => *hints = Hints::default(),
             (Fault::PunchIsOneShort, Mutation::Punch { length, .. }) => *length = length.saturating_sub(1),
+            (Fault::MovesAreOneShort, Mutation::Move { length, .. }) => *length = length.saturating_sub(1),
+            (Fault::MovesKeepHoles, Mutation::Move { object, offset, .. })
+                if self
+                    .inner
+                    .extents(*object, 0, 1)
+                    .is_ok_and(|all| all.first().is_some_and(|one| one.0 > *offset)) =>
+            {
+                *offset = self.inner.extents(*object, 0, 1).map_or(0, |all| all[0].0);
+            }
             (Fault::WritesAreRounded, Mutation::Write { offset, .. }) if *offset % 512 == 1 => *offset -= 1,
             (Fault::AcceptsLargeAttributes, Mutation::SetAttribute { value, .. }) => value.truncate(600),
             (Fault::EmbeddedObjectsLoseBytes, Mutation::Write { object, data, .. })
@@ -104,6 +116,13 @@ impl ObjectDevice for Faulty {
                     _ = self.inner.commit(Transaction { mutations: vec![first] }, durability);
                 }
                 result
+            }
+            Fault::VersionsTakeIds => {
+                let makes = |it: &Mutation| matches!(it, Mutation::Create { object, .. } if object.is_version());
+                if transaction.mutations.iter().any(makes) {
+                    self.inner.reserve_ids(1 << 20)?;
+                }
+                self.inner.commit(transaction, durability)
             }
             Fault::DurableIsBuffered => self.inner.commit(transaction, Durability::Buffered),
             Fault::NoSpaceForRemovals if transaction.mutations.iter().any(removes) => {
@@ -215,6 +234,10 @@ impl ObjectDevice for Faulty {
         space
     }
 
+    fn move_unit(&self) -> Option<u64> {
+        self.inner.move_unit()
+    }
+
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let maintenance = self.inner.maintain(budget)?;
         Ok(Maintenance { more: self.is(Fault::MaintenanceNeverEnds), ..maintenance })
@@ -250,7 +273,7 @@ impl Harness for Planted {
 }
 
 /// Each fault, and the group of cases that has to notice it.
-const FAULTS: [(Fault, &str); 24] = [
+const FAULTS: [(Fault, &str); 27] = [
     (Fault::AppliesPartOfRefused, "atomic::"),
     (Fault::CommitsMutationsApart, "atomic::"),
     (Fault::DurableIsBuffered, "durable::"),
@@ -275,6 +298,9 @@ const FAULTS: [(Fault, &str); 24] = [
     (Fault::MaintenanceNeverEnds, "sizes::maintain"),
     (Fault::AcceptsLargeAttributes, "attributes::"),
     (Fault::CountsObjectsWrong, "listing::"),
+    (Fault::MovesAreOneShort, "moves::"),
+    (Fault::MovesKeepHoles, "moves::"),
+    (Fault::VersionsTakeIds, "versions::"),
 ];
 
 #[test]

@@ -3,6 +3,7 @@
 
 use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectDevice, ObjectId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One object.
@@ -66,7 +67,9 @@ impl ObjectState {
                 return self.objects.insert(id, Arc::new(object)).is_none();
             }
             Mutation::Remove { .. } => return self.objects.remove(&id).is_some(),
-            Mutation::Move { offset, length, to, .. } => return self.move_content(id, (*offset, *length), *to),
+            Mutation::Move { offset, length, to, .. } => {
+                return self.move_content(id, *offset..offset.saturating_add(*length), *to);
+            }
             _ => {}
         }
         let Some(object) = self.objects.get_mut(&id).map(Arc::make_mut) else { return false };
@@ -106,13 +109,13 @@ impl ObjectState {
     }
 
     /// Content changes its object; false if that cannot be.
-    fn move_content(&mut self, object: ObjectId, range: (u64, u64), to: ObjectId) -> bool {
+    fn move_content(&mut self, object: ObjectId, range: Range<u64>, to: ObjectId) -> bool {
         if object == to || !self.objects.contains_key(&to) {
             return false;
         }
         let Some(giver) = self.objects.get_mut(&object).map(Arc::make_mut) else { return false };
-        let start = range.0 as usize;
-        let end = start.saturating_add(range.1 as usize).min(giver.content.len());
+        let size = giver.content.len();
+        let (start, end) = (range.start as usize, (range.end as usize).min(size));
         if start >= end {
             return true;
         }

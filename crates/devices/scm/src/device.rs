@@ -15,6 +15,7 @@ pub mod verify;
 
 use crate::core::Core;
 use crate::device::ranges::Ranges;
+use crate::medium::slot::{inner_id, inner_transaction, outer_error, outer_id};
 use crate::persist::Written;
 use crate::persist::mode::Mode;
 use crate::share::process_lock::ProcessLock;
@@ -108,7 +109,8 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
-        self.lock_sound()?.commit(&transaction, durability)
+        let transaction = inner_transaction(transaction);
+        self.lock_sound()?.commit(&transaction, durability).map_err(outer_error)
     }
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {
@@ -120,6 +122,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let object = inner_id(object);
         let core = self.lock_sound()?;
         let plan = self.believe(core.index().plan_read(object, offset, buffer.len()))?;
         if plan.bytes() <= MOST_UNDER_LOCK_BYTES || !core.ends() {
@@ -140,28 +143,30 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        let found = self.lock_sound()?.index().attribute(object, key);
+        let found = self.lock_sound()?.index().attribute(inner_id(object), key);
         self.believe(found)
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        let found = self.lock_sound()?.index().attributes(object, from, limit);
+        let found = self.lock_sound()?.index().attributes(inner_id(object), from, limit);
         self.believe(found)
     }
 
     fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        let found = self.lock_sound()?.index().onode(object);
+        let found = self.lock_sound()?.index().onode(inner_id(object));
         let (onode, allocated) = self.believe(found)?;
         Ok(ObjectStat { size: onode.size, allocated, hints: onode.hints, accessed: onode.accessed })
     }
 
     fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
+        // A version that there cannot be has those behind it that there can.
+        let from = if from.is_version() && inner_id(from) == ObjectId(0) { ObjectId(u64::MAX) } else { inner_id(from) };
         let found = self.lock_sound()?.index().list(from, limit);
-        self.believe(Ok(found))
+        self.believe(Ok(found.into_iter().map(outer_id).collect()))
     }
 
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        let found = self.lock_sound()?.index().shown_extents(object, offset, limit);
+        let found = self.lock_sound()?.index().shown_extents(inner_id(object), offset, limit);
         self.believe(found)
     }
 

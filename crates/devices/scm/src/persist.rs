@@ -18,7 +18,7 @@ use crate::log::place::Place;
 use crate::log::room::Need;
 use crate::log::{Log, LogState, Tail};
 use crate::medium::errors::{damaged, from_media, no_space};
-use crate::medium::format::{FEATURE_SLOTS, Superblock};
+use crate::medium::format::{FEATURE_SLOTS, FEATURE_VERSIONS, Superblock};
 use crate::medium::shared_area::Window;
 use crate::medium::superblocks::{store_copy, store_superblock};
 use crate::persist::mode::Mode;
@@ -178,8 +178,18 @@ impl<P: Pmem> Persistence<P> {
     /// Has the superblock say that blocks are named by slots, too: who does not know of them must
     /// not take their blocks for free.
     pub(crate) fn announce_slots(&mut self) -> Result<()> {
-        if !self.has_slots() {
-            self.superblock.features |= FEATURE_SLOTS;
+        self.announce(FEATURE_SLOTS)
+    }
+
+    /// Has the superblock say that objects may have versions: who does not know of them would take
+    /// these for tables.
+    pub(crate) fn announce_versions(&mut self) -> Result<()> {
+        self.announce(FEATURE_VERSIONS)
+    }
+
+    fn announce(&mut self, feature: u64) -> Result<()> {
+        if self.superblock.features & feature == 0 {
+            self.superblock.features |= feature;
             self.write_copy();
             self.write_superblock(false)?;
         }

@@ -15,7 +15,7 @@ use crate::log::place::Place;
 use crate::log::scan::{RecordAt, Scan};
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{RECORD_HEADER, Superblock, salt_of};
-use crate::medium::slot::{FIRST_TABLE, PAGE_BYTES, first_slot, words_of};
+use crate::medium::slot::{PAGE_BYTES, first_slot, is_table, is_version, words_of};
 use crate::recover::resolve::{Events, GONE, Mapped};
 use crate::space::Blocks;
 use crate::space::allocator::Allocator;
@@ -87,7 +87,7 @@ pub(crate) fn recover<P: Pmem + ?Sized>(
                 }
             } else if let Some((key, value)) = event(&item, place) {
                 events.push(key, value);
-                if key.object < FIRST_TABLE {
+                if !is_table(key.object) && !is_version(key.object) {
                     next_id = key.object().next_free(next_id);
                 }
             }
@@ -136,7 +136,7 @@ impl<P: Pmem + ?Sized> Reader<'_, P> {
     /// Adds the blocks that slots name to those that the log names.
     fn add_slots(&self, chunk_bytes: u64, mapped: &mut Vec<Mapped>) -> Result<()> {
         let mut named = Vec::new();
-        for page in mapped.iter().filter(|page| page.object.0 >= FIRST_TABLE) {
+        for page in mapped.iter().filter(|page| is_table(page.object.0)) {
             let Mapped { object, offset, address, .. } = *page;
             self.check_range(address, PAGE_BYTES)?;
             for (slot, word) in words_of(self.memory, address, first_slot(offset)) {

@@ -13,6 +13,7 @@ use crate::pool::record::{PoolRecord, set};
 use crate::pool::ring::ChangeEntry;
 use crate::pool::standing::{MemberStanding, Verdict};
 use onode_base::planted::{Bug, is_planted};
+use onode_object::validate::refuse_moves;
 use onode_object::{
     AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope, Transaction,
 };
@@ -45,6 +46,10 @@ impl<D: ObjectDevice> Pool<D> {
     /// As [`commit`](ObjectDevice::commit).
     pub(super) fn change(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
         refuse_own(transaction)?;
+        if self.move_unit().is_none() {
+            // Before a member that could do it has done it.
+            refuse_moves(transaction)?;
+        }
         if !transaction.is_empty() {
             let mut record = self.record.lock();
             record.check()?;
@@ -134,8 +139,8 @@ impl<D: ObjectDevice> Pool<D> {
         let mut mutations: Vec<Mutation> = {
             let mut standings = self.standings.lock();
             let standing = &mut standings.members[index];
-            give_up_moves(standing, transaction);
-            transaction.mutations.iter().filter(|one| takes(standing, one)).cloned().collect()
+            standing.give_up_moves(transaction);
+            transaction.mutations.iter().filter(|one| standing.takes_change(one)).cloned().collect()
         };
         if is_planted(Bug::PoolRecordInTwo) {
             device.commit(Transaction { mutations: mine.to_vec() }, Durability::Buffered)?;
@@ -323,31 +328,6 @@ impl<D: ObjectDevice> Pool<D> {
             });
         }
         order
-    }
-}
-
-/// Whether a change is for a member that stands so: a move only if the member has what it moves and
-/// what it moves it to.
-fn takes(standing: &MemberStanding, mutation: &Mutation) -> bool {
-    match mutation.receiver() {
-        Some(to) => standing.has(mutation.object()) && standing.has(to),
-        None => standing.takes(mutation.object()),
-    }
-}
-
-/// A member that lacks one of the two objects of a move cannot do it: it lacks both from then on.
-fn give_up_moves(standing: &mut MemberStanding, transaction: &Transaction) {
-    let mut is_again = true;
-    // One may have to be given up for another one.
-    while core::mem::take(&mut is_again) {
-        for one in &transaction.mutations {
-            let Some(to) = one.receiver() else { continue };
-            let has = (standing.has(one.object()), standing.has(to));
-            if has != (true, true) && !standing.is_out() {
-                is_again |= has != (false, false);
-                standing.lose(&one.objects().collect(), "it could not move content that it lacks");
-            }
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who has what: how each member stands now, and what it lacks.
 
-use onode_object::{ErrorKind, ObjectId};
+use onode_object::{ErrorKind, Mutation, ObjectId, Transaction};
 use std::collections::BTreeSet;
 
 /// What a member that takes part lacks.
@@ -84,6 +84,31 @@ impl MemberStanding {
         }
     }
 
+    /// Whether a change is for it: content moves only if it has both what moves and what that
+    /// moves to.
+    pub(crate) fn takes_change(&self, mutation: &Mutation) -> bool {
+        match mutation.receiver() {
+            Some(to) => self.has(mutation.object()) && self.has(to),
+            None => self.takes(mutation.object()),
+        }
+    }
+
+    /// Lacking one of the two objects of a move it cannot do that: it lacks both from then on.
+    pub(crate) fn give_up_moves(&mut self, transaction: &Transaction) {
+        let mut is_again = !self.is_out();
+        // One may have to be given up for another one.
+        while core::mem::take(&mut is_again) {
+            for one in &transaction.mutations {
+                let Some(to) = one.receiver() else { continue };
+                let has = [self.has(one.object()), self.has(to)];
+                if has != [true; 2] {
+                    is_again |= has != [false; 2];
+                    self.lose(&one.objects().collect(), "it could not move content that it lacks");
+                }
+            }
+        }
+    }
+
     /// It lacks these from now on.
     pub(crate) fn lose(&mut self, objects: &BTreeSet<ObjectId>, why: &str) {
         match self {
@@ -132,5 +157,24 @@ mod tests {
         let rest = MemberStanding::Behind(Lag { rest_from: Some(ObjectId(9)), ..Lag::default() });
         assert!(rest.has(ObjectId(8)) && !rest.takes(ObjectId(9)));
         assert!(!MemberStanding::Out(String::new()).takes(ObjectId(1)));
+    }
+
+    #[test]
+    fn who_cannot_move_content_lacks_both_objects() {
+        let object = ObjectId(70);
+        let [one, two, three] = [1, 2, 3].map(|generation| object.version(generation).unwrap());
+        let mut transaction = Transaction::new();
+        transaction.move_content(two, 0..9, three).move_content(object, 0..9, one).move_content(one, 0..9, two);
+        let mut whole = MemberStanding::Whole;
+        whole.give_up_moves(&transaction);
+        assert!(whole.is_whole() && transaction.mutations.iter().all(|change| whole.takes_change(change)));
+        // What is being made equal takes changes, and has nothing yet that could move.
+        for current in [None, Some(object)] {
+            let mut behind = MemberStanding::Behind(Lag { current, ..Lag::of([object].into(), "") });
+            behind.give_up_moves(&transaction);
+            assert!([object, one, two, three].iter().all(|id| !behind.has(*id)));
+            assert!(transaction.mutations.iter().all(|change| !behind.takes_change(change)));
+            assert!(behind.has(ObjectId(71)) && behind.takes(object) == current.is_some());
+        }
     }
 }

@@ -37,6 +37,10 @@ impl ObjectDevice for Mounted {
         self.with(|it| it.device().commit(transaction, durability))
     }
 
+    fn move_unit(&self) -> Option<u64> {
+        self.with(|it| it.device().move_unit())
+    }
+
     fn sync(&self, scope: SyncScope) -> Result<()> {
         self.with(|it| it.device().sync(scope))
     }

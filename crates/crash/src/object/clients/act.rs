@@ -128,10 +128,19 @@ impl Turn<'_> {
     fn transaction(&self, device: &dyn ObjectDevice, prng: &mut Prng) -> onode_object::Result<Transaction> {
         let mut state = self.state.clone();
         let mut transaction = Transaction::new();
+        let moves = device.move_unit() == Some(1);
         for _ in 0..1 + prng.below(PROFILE.mutations) {
             let is_full = state.bytes() >= self.aim_bytes;
             let has_room = !is_full && (state.objects.len() as u64) < PROFILE.objects;
             let mutation = match self.any_to_change(prng) {
+                Some(object) if moves && prng.chance(1, 6) => {
+                    for mutation in self.move_content(object, &state, has_room, prng) {
+                        if state.apply(&mutation) {
+                            transaction.mutations.push(mutation);
+                        }
+                    }
+                    continue;
+                }
                 Some(object) if !has_room || prng.chance(4, 5) => self.change(object, is_full, prng),
                 None if !has_room => break,
                 _ => {
@@ -149,6 +158,22 @@ impl Turn<'_> {
             }
         }
         Ok(transaction)
+    }
+
+    /// Content moves to a version, which may be made for it, or back.
+    fn move_content(&self, object: ObjectId, state: &ObjectState, has_room: bool, prng: &mut Prng) -> Vec<Mutation> {
+        let origin = object.origin();
+        let version = origin.version(prng.below(3) as u32).unwrap_or(origin);
+        let to = if prng.chance(1, 3) { origin } else { version };
+        let is_new = !state.objects.contains_key(&to);
+        if to == object || !self.may_change(to) || (is_new && !(has_room && to.is_version())) {
+            return Vec::new();
+        }
+        let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
+        let offset = if prng.chance(1, 2) { 0 } else { prng.below(size + 1) };
+        let create = is_new.then(|| Mutation::Create { object: to, hints: Hints::default() });
+        let length = 1 + prng.below(size + 1);
+        create.into_iter().chain([Mutation::Move { object, offset, length, to }]).collect()
     }
 
     fn change(&self, object: ObjectId, is_full: bool, prng: &mut Prng) -> Mutation {

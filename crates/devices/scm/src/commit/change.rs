@@ -13,7 +13,7 @@ use crate::index::tree::NoRoom;
 use crate::log::item::{Item, Onode};
 use crate::log::place::Place;
 use crate::medium::errors::no_space;
-use crate::medium::slot::{FIRST_TABLE, table_of};
+use crate::medium::slot::{is_table, table_of};
 use crate::persist::Persistence;
 use crate::persist::mode::Mode;
 use onode_base::checksum::{crc32c, crc32c_append};
@@ -82,7 +82,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             Ok(at) => self.lists.onodes[at].1 = changed,
             Err(at) => self.lists.onodes.insert(at, (object, changed)),
         }
-        if object.0 < FIRST_TABLE {
+        if !is_table(object.0) {
             self.index.note_created(object);
             self.objects += 1;
         }
@@ -113,7 +113,7 @@ impl<'a, P: Pmem> Change<'a, P> {
             self.lists.batch.push(&Item::Removed(object));
         }
         self.index.note_removed(object);
-        self.objects -= i64::from(object.0 < FIRST_TABLE);
+        self.objects -= i64::from(!is_table(object.0));
         // The release of its blocks is deferred until nothing brings it back, unless they become
         // memory.
         self.shrinks |= self.withdrawn == Some(object);

@@ -10,14 +10,14 @@ use crate::commit::slot::{Slots, check_slot, has_slot, invalid, word_at};
 use crate::core::Core;
 use crate::index::Index;
 use crate::medium::errors::no_space;
-use crate::medium::slot::FIRST_TABLE;
+use crate::medium::slot::{is_table, is_version};
 use crate::space::Blocks;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Pmem;
 use onode_object::powers::Content;
 use onode_object::validate::{self, Admission, Stored};
-use onode_object::{AttributeKey, Durability, ObjectId, Result, Transaction};
+use onode_object::{AttributeKey, Durability, Mutation, ObjectId, Result, Transaction};
 
 /// How often a transaction for which there is no room has space gathered for it.
 const MOST_ATTEMPTS: u32 = 3;
@@ -36,7 +36,7 @@ impl<P: Pmem> Core<P> {
         blocks: BlockChanges<'_>,
     ) -> Result<()> {
         self.store.latch().check()?;
-        let mut exists = |object: ObjectId| Ok(object.0 < FIRST_TABLE && self.index.exists(object));
+        let mut exists = |object: ObjectId| Ok(!is_table(object.0) && self.index.exists(object));
         let admission = Admission { next_id: ObjectId(self.store.next_id()), move_unit: None };
         validate::validate(transaction, admission, &mut exists)?;
         if transaction.is_empty() && blocks.is_empty() {
@@ -44,6 +44,10 @@ impl<P: Pmem> Core<P> {
                 self.store.sync()?;
             }
             return Ok(());
+        }
+        let is_new_version = |one: &Mutation| matches!(one, Mutation::Create { object, .. } if is_version(object.0));
+        if transaction.mutations.iter().any(is_new_version) {
+            self.store.announce_versions()?;
         }
         self.cleaner.shorten_log(&self.index, &mut self.store)?;
         let mut attempts = 0;

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::device::ScmDevice;
+use crate::medium::slot::outer_id;
 use onode_media::Pmem;
 use onode_object::{Condition, Health, ObjectId, Severity};
 
@@ -19,7 +20,7 @@ impl<P: Pmem> ScmDevice<P> {
 
     /// Objects that what is lost is known to concern.
     pub fn objects_of_losses(&self) -> Vec<ObjectId> {
-        self.lock().losses().objects().collect()
+        self.lock().losses().objects().map(outer_id).collect()
     }
 
     /// What was damaged and made good without a loss, one sentence each.

@@ -4,6 +4,7 @@
 
 use crate::device::ScmDevice;
 use crate::device::guard::DeviceGuard;
+use crate::medium::slot::outer_error;
 use onode_base::ErrorKind;
 use onode_media::Pmem;
 use onode_object::{Condition, Error, Result, Severity};
@@ -26,7 +27,7 @@ impl<P: Pmem> ScmDevice<P> {
     /// What was found, if nothing of the memory was gone when it was looked for.
     #[inline]
     pub(super) fn believe<T>(&self, found: Result<T>) -> Result<T> {
-        self.check_memory().and(found)
+        self.check_memory().and(found.map_err(outer_error))
     }
 
     /// Takes the locks, unless the memory is gone.

@@ -5,6 +5,7 @@
 use crate::commit::slot::block_in;
 use crate::device::ScmDevice;
 use crate::index::node::{Key, Value};
+use crate::medium::slot::{inner_transaction, outer_error};
 use onode_base::ErrorKind;
 use onode_media::Pmem;
 use onode_object::powers::{Content, MapObjects, Placed};
@@ -12,11 +13,13 @@ use onode_object::{Durability, ObjectId, Result, Transaction};
 
 impl<P: Pmem> MapObjects for ScmDevice<P> {
     fn publish(&self, transaction: Transaction, contents: &[Content], durability: Durability) -> Result<()> {
-        self.lock_sound()?.publish(&transaction, contents, durability)
+        let transaction = inner_transaction(transaction);
+        self.lock_sound()?.publish(&transaction, contents, durability).map_err(outer_error)
     }
 
     fn withdraw(&self, transaction: Transaction, object: ObjectId) -> Result<Content> {
-        self.lock_sound()?.withdraw(self.lock.members(), &transaction, object)
+        let transaction = inner_transaction(transaction);
+        self.lock_sound()?.withdraw(self.lock.members(), &transaction, object).map_err(outer_error)
     }
 
     fn gather(&self, object: ObjectId) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use crate::index::Index;
 use crate::index::node::{Key, log_bytes};
-use crate::medium::slot::{FIRST_TABLE, first_slot, words_of};
+use crate::medium::slot::{first_slot, is_table, words_of};
 use crate::persist::Persistence;
 use onode_media::Pmem;
 
@@ -24,11 +24,11 @@ pub(super) fn verify<P: Pmem>(index: &Index<P>, store: &Persistence<P>) -> Resul
     });
     let mut mapped = 0;
     for (key, value) in &entries {
-        objects += u64::from(key.is_onode() && key.object < FIRST_TABLE);
+        objects += u64::from(key.is_onode() && !is_table(key.object));
         live += log_bytes(key, *value);
         if key.is_extent() {
             mapped += blocks.usable_bytes(value.1);
-            if key.object >= FIRST_TABLE {
+            if is_table(key.object) {
                 let words = words_of(store.memory(), value.0, first_slot(key.index));
                 let lengths = words.filter_map(|(_, word)| word.block(store.chunk_bytes()));
                 mapped += lengths.map(|(_, length)| blocks.usable_bytes(length)).sum::<u64>();

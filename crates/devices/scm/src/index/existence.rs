@@ -4,10 +4,11 @@
 //! so far, or was just made, and of the directory that it is in. What it says is always so; of an
 //! object that it does not know it says nothing.
 
+use crate::medium::slot::is_version;
 use core::cell::Cell;
 use onode_object::ObjectId;
 
-/// An id above those of all objects, and two objects that were found.
+/// An id above those of all objects but versions, and two objects that were found.
 #[derive(Debug)]
 pub(crate) struct ExistenceCache {
     end: Cell<u64>,
@@ -16,14 +17,17 @@ pub(crate) struct ExistenceCache {
 }
 
 impl ExistenceCache {
-    /// Nothing but that no object has the id `end` or a higher one.
+    /// Nothing but that no object but a version has the id `end` or a higher one.
     pub(crate) const fn below(end: u64) -> Self {
         Self { end: Cell::new(end), found: [const { Cell::new(0) }; 2] }
     }
 
     /// An object may be made now.
     pub(crate) fn note_created(&self, object: ObjectId) {
-        self.end.set(self.end.get().max(object.0.saturating_add(1)));
+        // Ids of versions are not handed out one after the other.
+        if !is_version(object.0) {
+            self.end.set(self.end.get().max(object.0.saturating_add(1)));
+        }
     }
 
     /// An object may be gone now.
@@ -48,7 +52,7 @@ impl ExistenceCache {
     #[inline]
     pub(crate) fn exists(&self, object: ObjectId, look: impl FnOnce() -> bool) -> bool {
         let is_known = object.0 != 0 && self.found.iter().any(|found| found.get() == object.0);
-        let exists = is_known || object.0 < self.end.get() && look();
+        let exists = is_known || (is_version(object.0) || object.0 < self.end.get()) && look();
         if exists {
             self.note_found(object);
         }

@@ -7,7 +7,7 @@ use crate::index::Index;
 use crate::index::node::{Key, Value};
 use crate::log::item::{Item, Objects, Onode};
 use crate::log::place::Place;
-use crate::medium::slot::FIRST_TABLE;
+use crate::medium::slot::{BEHIND_TABLES, is_table};
 use onode_base::ErrorKind;
 use onode_media::Pmem;
 use onode_object::powers::Content;
@@ -123,9 +123,11 @@ impl<P: Pmem> Index<P> {
         while let Some(from) = next.filter(|_| found.len() < limit) {
             next = None;
             self.scan(Key::onode(from), |key, _| {
-                if key.object < FIRST_TABLE {
+                if is_table(key.object) {
+                    next = Some(BEHIND_TABLES);
+                } else {
                     found.push(key.object());
-                    next = Some(ObjectId(key.object + 1));
+                    next = key.object.checked_add(1).map(ObjectId);
                 }
                 false
             });

@@ -61,7 +61,9 @@ const CLOSED: u32 = 1;
 pub(crate) const FEATURE_SLOTS: u64 = 1;
 /// The last page of the memory is a copy of the superblock.
 pub(crate) const FEATURE_COPY: u64 = 2;
-const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY;
+/// Objects may have versions, whose ids are behind those of tables.
+pub(crate) const FEATURE_VERSIONS: u64 = 4;
+const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY | FEATURE_VERSIONS;
 const PAGE_BYTES: u64 = 4096;
 
 /// Where the copy of the superblock lies in a memory of `length`: far from the others, behind the

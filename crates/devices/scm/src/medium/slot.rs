@@ -4,10 +4,14 @@
 //! Whatever a word is, its block is numbers that somebody has to check.
 
 use onode_media::Pmem;
-use onode_object::ObjectId;
+use onode_object::{Error, ObjectId, Transaction};
 
-/// Ids from here on are those of tables; hosts have none of them.
-pub(crate) const FIRST_TABLE: u64 = 1 << 63;
+/// Ids from here on are those of tables, up to those of versions.
+const FIRST_TABLE: u64 = 1 << 63;
+/// Ids from here on are those of versions as the log and the index know them: hosts know them by
+/// the ids that tables have here.
+const FIRST_VERSION: u64 = FIRST_TABLE | VERSION_BIT;
+const VERSION_BIT: u64 = 1 << 62;
 /// Bytes of a page of words, which is a block of its own.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Slots of a page.
@@ -41,6 +45,49 @@ impl Word {
         let length = if self.0 & OF_CHUNKS == 0 { count * UNIT } else { (count + 1) * chunk_bytes };
         if self.0 == 0 { None } else { Some(((self.0 & ((1 << ADDRESS_BITS) - 1)) * UNIT, length)) }
     }
+}
+
+/// Whether an id is that of a table, which hosts know nothing of.
+pub(crate) const fn is_table(object: u64) -> bool {
+    object >= FIRST_TABLE && object < FIRST_VERSION
+}
+
+/// Whether an id, as log and index know it, is that of a version.
+pub(crate) const fn is_version(object: u64) -> bool {
+    object >= FIRST_VERSION
+}
+
+/// The first id behind those of tables.
+pub(crate) const BEHIND_TABLES: ObjectId = ObjectId(FIRST_VERSION);
+
+/// The id by which log and index know an object of the host; that of no object if there can be
+/// none, as with versions of objects whose number is very large.
+pub(crate) const fn inner_id(object: ObjectId) -> ObjectId {
+    match object.version_of() {
+        None => object,
+        Some(_) if object.0 & VERSION_BIT == 0 => ObjectId(object.0 | VERSION_BIT),
+        Some(_) => ObjectId(0),
+    }
+}
+
+/// The id by which the host knows an object.
+pub(crate) const fn outer_id(object: ObjectId) -> ObjectId {
+    if object.is_version() && is_version(object.0) { ObjectId(object.0 & !VERSION_BIT) } else { object }
+}
+
+/// The transaction as log and index know its objects.
+pub(crate) fn inner_transaction(mut transaction: Transaction) -> Transaction {
+    for mutation in &mut transaction.mutations {
+        let object = mutation.object_mut();
+        *object = inner_id(*object);
+    }
+    transaction
+}
+
+/// The error as the host knows the object that it names.
+pub(crate) fn outer_error(mut error: Error) -> Error {
+    error.object = error.object.map(outer_id);
+    error
 }
 
 /// The table of an object.

@@ -7,7 +7,7 @@
 //! says, something comes out of it, and what it means is for the caller to check.
 
 use crate::index::node::{Key, Value, log_bytes};
-use crate::medium::slot::FIRST_TABLE;
+use crate::medium::slot::{is_table, is_version};
 use onode_object::ObjectId;
 use std::collections::BTreeMap;
 
@@ -94,7 +94,10 @@ impl Events {
             event.place = self.blocks.len() as u64;
             self.blocks.push((value.0, value.1));
         }
-        if self.ascending.last().is_none_or(|last| last.object <= key.object) && key.object < FIRST_TABLE {
+        if self.ascending.last().is_none_or(|last| last.object <= key.object)
+            && !is_table(key.object)
+            && !is_version(key.object)
+        {
             self.ascending.push(event);
             return;
         }
@@ -171,7 +174,7 @@ impl Events {
         let mut map = Vec::new();
         self.each_object(|events| {
             let Some(alive) = Alive::of(events) else { return Ok(()) };
-            objects += u64::from(alive.onode.object < FIRST_TABLE);
+            objects += u64::from(!is_table(alive.onode.object));
             self.map_of(alive.extents, alive.from, &mut map);
             let allocated = map.iter().map(|(_, _, length, _)| length).sum();
             let mut add = |key: Key, value: Value| {

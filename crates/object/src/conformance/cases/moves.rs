@@ -338,7 +338,7 @@ fn content_of_many_pieces(make: Maker<'_>) {
         family.it.commit(|t| t.write(object, start as u64, bytes));
     }
     // A device may refuse to move them at once, and must not refuse parts.
-    let mut ranges = vec![0..family.units(0..200_000).end];
+    let mut ranges = Vec::from([family.units(0..200_000)]);
     while let Some(range) = ranges.pop() {
         let moved = range.start as u64..range.end as u64;
         match family.it.try_commit(|t| t.move_content(object, moved, family.ids[1])) {
