@@ -10,8 +10,12 @@ use common::pool::{Mounted, Pooled, Ram};
 use common::snapshots::run;
 use onode_base::{Prng, Timestamp};
 use onode_media::Nand;
-use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
+use onode_object::{
+    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, SyncScope, Transaction,
+};
 use onode_services::Versioned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BYTES: u64 = 24 << 20;
 
@@ -55,7 +59,7 @@ fn pages(nand: &flash::Shared) -> [u64; 2] {
 fn overwritten(period: Option<u64>) -> [u64; 2] {
     let (objects, object_bytes) = (64, 256_u64 << 10);
     let mut flash = flash::Flash::holding(flash::LARGE, 96 << 20);
-    let versioned = Versioned::open(std::sync::Arc::new(flash.device.take().unwrap())).unwrap().unwrap();
+    let versioned = Versioned::open(Arc::new(flash.device.take().unwrap())).unwrap().unwrap();
     let first = versioned.reserve_ids(objects).unwrap().0;
     let key = AttributeKey::new(AttributeKind::INODE, 0);
     for object in (first..first + objects).map(ObjectId) {
@@ -96,4 +100,88 @@ fn flash_keeps_what_is_overwritten_without_copies() {
         println!("a snapshot every {period} rounds: {programs} pages programmed, {without} without; {reads} read");
         assert!(programs * 10 <= without * 11, "{programs} pages programmed, {without} without a snapshot");
     }
+}
+
+#[test]
+fn what_cannot_be_read_of_snapshots_is_told_and_given_up_with_consent() {
+    let ram = Arc::new(RamDevice::new(1 << 20));
+    let versioned = Versioned::open(Arc::clone(&ram)).unwrap().unwrap();
+    versioned.commit(made(ObjectId(1), 3), Durability::Durable).unwrap();
+    versioned.take("one", Timestamp::default()).unwrap();
+    versioned.commit(overwritten_with(ObjectId(1), 4), Durability::Durable).unwrap();
+    drop(versioned);
+    let key = AttributeKey::new(AttributeKind::SNAPSHOT, 1);
+    let sound = ram.attribute(ObjectId::SNAPSHOTS, key).unwrap().unwrap();
+    for damaged in [vec![], vec![9; 20], sound[..sound.len() - 3].to_vec()] {
+        let mut damage = Transaction::new();
+        damage.set_attribute(ObjectId::SNAPSHOTS, key, damaged);
+        ram.commit(damage, Durability::Durable).unwrap();
+        let refused = Versioned::open(Arc::clone(&ram)).map(drop).map_err(|error| error.kind);
+        assert_eq!(refused, Err(ErrorKind::Corrupt));
+    }
+    let versioned = Versioned::open_giving_up(Arc::clone(&ram));
+    assert_eq!((versioned.snapshots(), versioned.list(ObjectId(0), 10)), (vec![], Ok(vec![ObjectId(1)])));
+    let taken = versioned.take("two", Timestamp::default()).map(drop).map_err(|error| error.kind);
+    assert_eq!(taken, Err(ErrorKind::Corrupt));
+    versioned.commit(overwritten_with(ObjectId(1), 5), Durability::Durable).unwrap();
+}
+
+const OBJECT_BYTES: usize = 40_000;
+
+fn made(object: ObjectId, byte: u8) -> Transaction {
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, vec![byte; OBJECT_BYTES]);
+    transaction
+}
+
+fn overwritten_with(object: ObjectId, byte: u8) -> Transaction {
+    let mut transaction = Transaction::new();
+    transaction.write(object, 0, vec![byte; OBJECT_BYTES]);
+    transaction
+}
+
+#[test]
+fn a_snapshot_is_read_while_all_of_it_is_overwritten() {
+    let flash = flash::Flash::holding(flash::SMALL, 24 << 20).device.take().unwrap();
+    let versioned = Arc::new(Versioned::open(Arc::new(flash)).unwrap().unwrap());
+    let objects: Vec<_> = (1..=6).map(ObjectId).collect();
+    for object in &objects {
+        versioned.commit(made(*object, 0), Durability::Buffered).unwrap();
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=40 {
+                let name = format!("round {round}");
+                versioned.take(&name, Timestamp::default()).unwrap();
+                for object in &objects {
+                    versioned.commit(overwritten_with(*object, round), Durability::Buffered).unwrap();
+                }
+                if round > 4 {
+                    versioned.delete(&format!("round {}", round - 4)).unwrap();
+                }
+                versioned.maintain(2).unwrap();
+            }
+            is_over.store(true, Ordering::Release);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    let Some(snapshot) = versioned.snapshots().pop() else { continue };
+                    let Ok(view) = versioned.view(&snapshot.name) else { continue };
+                    for object in &objects {
+                        let mut buffer = vec![0xff; OBJECT_BYTES];
+                        match view.read(*object, 0, &mut buffer) {
+                            // It was deleted meanwhile.
+                            Err(error) if error.kind == ErrorKind::Stale => break,
+                            read => assert_eq!(read, Ok(OBJECT_BYTES)),
+                        }
+                        let expected = snapshot.generation as u8 - 1;
+                        let other = buffer.iter().position(|byte| *byte != expected);
+                        assert_eq!(other, None, "{object} in {}", snapshot.name);
+                    }
+                }
+            });
+        }
+    });
 }

@@ -81,10 +81,6 @@ impl ObjectDevice for Mounted {
         self.with(|it| it.device().promisable())
     }
 
-    fn move_unit(&self) -> Option<u64> {
-        self.with(|it| it.device().move_unit())
-    }
-
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         self.with(|it| it.device().maintain(budget))
     }
