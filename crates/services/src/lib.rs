@@ -2,9 +2,9 @@
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
 //! secret, [`Pool`] keeps everything on several devices, [`Versioned`] keeps what was, [`Staged`]
-//! makes many changes happen together. They know objects, and neither a medium nor a file; the wrapped device sees ordinary
-//! objects, so no format below changes. Nothing here reads a clock, draws a random number or starts
-//! a thread.
+//! makes many changes happen together. They know objects, and neither a medium nor a file; the
+//! wrapped device sees ordinary objects, so no format below changes. Nothing here reads a clock,
+//! draws a random number or starts a thread.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "compression", feature = "encryption")),

@@ -1,10 +1,10 @@
 //! Snapshots: the state of all objects at one moment, kept while they change on.
 //!
-//! [`Versioned`] wraps a device. Taking a snapshot writes a record of it and nothing else. From then
-//! on what a transaction is about to change goes to a *version* of its object first, in the same
-//! transaction: an object of its own beside it, with only what has changed since. So what is there
-//! now is read as ever, and a snapshot ([`SnapshotView`]) is read through its versions. While there
-//! are no snapshots everything is handed on.
+//! [`Versioned`] wraps a device. Taking a snapshot writes a record of it and nothing else. From
+//! then on what a transaction is about to change goes to a *version* of its object first, in the
+//! same transaction: an object of its own beside it, with only what has changed since. So what is
+//! there now is read as ever, and a snapshot ([`SnapshotView`]) is read through its versions. While
+//! there are no snapshots everything is handed on.
 //!
 //! It stands right on the device: other services find in a snapshot what they had stored then, and
 //! need not know of it.
@@ -59,8 +59,9 @@ pub struct Versioned<D: ?Sized> {
 }
 
 impl<D: ObjectDevice + ?Sized> Versioned<D> {
-    /// The device with the snapshots that it has. `None` if it cannot have any: processes that share
-    /// a memory, and programs that have a part of it, change content that nobody else hears of.
+    /// The device with the snapshots that it has. `None` if it cannot have any: processes that
+    /// share a memory, and programs that have a part of it, change content that nobody else hears
+    /// of.
     ///
     /// # Errors
     /// `Corrupt` if what it says of snapshots cannot be read; those of the device.

@@ -11,7 +11,8 @@ use common::snapshots::run;
 use onode_base::{Prng, Timestamp};
 use onode_media::Nand;
 use onode_object::{
-    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, SyncScope, Transaction,
+    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, SyncScope,
+    Transaction,
 };
 use onode_services::Versioned;
 use std::sync::Arc;

@@ -121,8 +121,8 @@ impl Snapshots {
         self.list().into_iter().find(|one| one.name == name)
     }
 
-    /// Keeps all files as they are now, under a name. What programs have written is in it, synced or
-    /// not; durable on return. It takes no longer for a large volume than for an empty one.
+    /// Keeps all files as they are now, under a name. What programs have written is in it, synced
+    /// or not; durable on return. It takes no longer for a large volume than for an empty one.
     ///
     /// # Errors
     /// `Usage` for a name that cannot be one of a directory; `Exists`; `VolumeFull`, `ReadOnly`.

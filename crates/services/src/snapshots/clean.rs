@@ -1,12 +1,12 @@
 //! Cleaning: what a deleted snapshot kept is removed, but for what the snapshot before it needs.
 //!
 //! The oldest deleted snapshot is cleaned first, object by object, each step one transaction. A
-//! version that the snapshot before it needs, too, goes to the list of that one as it is; where that
-//! one has a version itself, it gets what it does not have.
+//! version that the snapshot before it needs, too, goes to the list of that one as it is; where
+//! that one has a version itself, it gets what it does not have.
 
 use crate::snapshots::Versioned;
 use crate::snapshots::record::Snapshot;
-use crate::snapshots::version::{List, Listed, Standing, Version, data_of, is_kept, present};
+use crate::snapshots::version::{Completeness, List, ListedVersion, Version, data_of, is_kept, present};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, Error, ErrorKind, Maintenance, Mutation, ObjectDevice, ObjectId, Result,
@@ -95,8 +95,8 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     }
 
     /// One step with the version of one object.
-    fn clean_version(&self, work: &Work, listed: Listed) -> Result<()> {
-        let Listed { object, version } = listed;
+    fn clean_version(&self, work: &Work, listed: ListedVersion) -> Result<()> {
+        let ListedVersion { object, version } = listed;
         let _changing = self.shards.change([object].into_iter());
         let out = work.list.without(object);
         let gone = vec![Mutation::Remove { object: version }, out.clone()];
@@ -112,7 +112,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
                 let list = List::of(before.generation).ok_or_else(missing)?;
                 match own {
                     None => list.with(version).into_iter().chain([out]).collect(),
-                    Some(own) if own.standing != Standing::Part => gone,
+                    Some(own) if own.standing != Completeness::Part => gone,
                     Some(own) => self.merge(own, Version::load(self.inner(), version)?)?.unwrap_or(gone),
                 }
             }
@@ -133,10 +133,10 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
             return Ok(Some(content));
         }
         // Last, as from then on nothing is looked for behind it.
-        if later.standing == Standing::Part {
+        if later.standing == Completeness::Part {
             return Ok(None);
         }
-        Ok(Some(vec![Version { standing: Standing::Whole, ..own }.header()]))
+        Ok(Some(vec![Version { standing: Completeness::Whole, ..own }.header()]))
     }
 
     /// Some attributes: each goes to the version that lacks it, or just goes.
@@ -163,7 +163,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// Some content and holes: they go to the version as far as it lacks them, or just go.
     fn merge_content(&self, own: Version, later: Version) -> Result<Vec<Mutation>> {
         // What lay behind the end of the later one was gone when that was made.
-        if later.size < own.size && later.standing == Standing::Part {
+        if later.size < own.size && later.standing == Completeness::Part {
             let missing = own.covers(self.inner(), later.size, own.size)?.missing(later.size, own.size);
             if let Some((start, end)) = missing.iter().next() {
                 return own.with_hole(self.inner(), start, end);

@@ -11,7 +11,7 @@
 
 use crate::ranges::Ranges;
 use crate::snapshots::record::Snapshot;
-use crate::snapshots::version::{List, Standing, Version, absent, data_of};
+use crate::snapshots::version::{Completeness, List, Version, absent, data_of};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -124,14 +124,14 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
         let before = Version::all(self.device, object, self.snapshot.generation)?;
         if let Some(version) = before.first().copied() {
             // What lies behind an end is told by no later one.
-            let is_over = before.iter().any(|one| one.standing != Standing::Part);
+            let is_over = before.iter().any(|one| one.standing != Completeness::Part);
             return Ok(Some(Kept { version, before, is_over, keys, content }));
         }
         let too_many = || Error::of(ErrorKind::NoSpace, object, "objects with such numbers can have no versions");
         let id = object.version(self.snapshot.generation).ok_or_else(too_many)?;
         let (standing, stat) = match self.device.stat(object) {
-            Ok(stat) => (Standing::Part, stat),
-            Err(error) if error.kind == ErrorKind::NotFound => (Standing::Absent, Default::default()),
+            Ok(stat) => (Completeness::Part, stat),
+            Err(error) if error.kind == ErrorKind::NotFound => (Completeness::Absent, Default::default()),
             Err(error) => return Err(error),
         };
         let version = Version { id, standing, size: stat.size };
@@ -141,7 +141,7 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
             self.ahead.push(Mutation::SetAccessTime { object: id, time: stat.accessed });
         }
         self.ahead.extend(self.list.with(id));
-        let is_over = standing == Standing::Absent;
+        let is_over = standing == Completeness::Absent;
         Ok(Some(Kept { version, before, is_over, keys, content }))
     }
 
@@ -277,7 +277,7 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
         if let Some(kept) = self.kept(object) {
             kept.is_over = true;
             let end = kept.before.last().copied().unwrap_or(kept.version);
-            self.last.push(Version { standing: Standing::Whole, ..end }.header());
+            self.last.push(Version { standing: Completeness::Whole, ..end }.header());
         }
         Ok(())
     }

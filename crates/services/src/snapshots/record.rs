@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let created = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
-        let name = "nächste Woche".to_owned();
+        let name = "next week".to_owned();
         let one = Snapshot { generation: 7, name, created, next_id: ObjectId(1 << 40), is_deleted: true };
         assert_eq!(Snapshot::decode(7, &one.encode()), Some(one.clone()));
         for length in 0..14 {

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 
 /// What a version says of what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Completeness {
     /// What it does not have lies behind it.
     Part,
     /// The object was removed: this is all.
@@ -33,7 +33,7 @@ pub(super) enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) id: ObjectId,
-    pub(super) standing: Standing,
+    pub(super) standing: Completeness,
     pub(super) size: u64,
 }
 
@@ -89,9 +89,9 @@ impl Version {
         let value = device.attribute(id, Self::HEADER)?.ok_or_else(malformed)?;
         let (&standing, mut rest) = value.split_first().ok_or_else(malformed)?;
         let standing = match standing {
-            0 => Standing::Part,
-            1 => Standing::Whole,
-            2 => Standing::Absent,
+            0 => Completeness::Part,
+            1 => Completeness::Whole,
+            2 => Completeness::Absent,
             _ => return Err(malformed()),
         };
         let size = varint::take(&mut rest).filter(|_| rest.is_empty()).ok_or_else(malformed)?;
@@ -101,9 +101,9 @@ impl Version {
     /// What says what this says of itself.
     pub(super) fn header(&self) -> Mutation {
         let mut value = vec![match self.standing {
-            Standing::Part => 0,
-            Standing::Whole => 1,
-            Standing::Absent => 2,
+            Completeness::Part => 0,
+            Completeness::Whole => 1,
+            Completeness::Absent => 2,
         }];
         varint::put(&mut value, self.size);
         Mutation::SetAttribute { object: self.id, key: Self::HEADER, value }
@@ -290,14 +290,14 @@ impl List {
         device: &D,
         from: ObjectId,
         limit: usize,
-    ) -> Result<Vec<Listed>> {
+    ) -> Result<Vec<ListedVersion>> {
         let found = device.attributes(self.0, Self::key(from), limit)?;
         let entry = |(key, value): (AttributeKey, Vec<u8>)| {
             let generation = varint::take(&mut value.as_slice()).and_then(|it| u32::try_from(it).ok());
             let object = ObjectId(key.index);
             let version = generation.filter(|_| key.kind == AttributeKind::SNAPSHOT).and_then(|it| object.version(it));
             let malformed = || Error::of(ErrorKind::Corrupt, self.0, "the list of a snapshot is malformed");
-            version.map(|version| Listed { object, version }).ok_or_else(malformed)
+            version.map(|version| ListedVersion { object, version }).ok_or_else(malformed)
         };
         found.into_iter().map(entry).collect()
     }
@@ -305,7 +305,7 @@ impl List {
 
 /// An entry of a [`List`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListedVersion {
     pub(super) object: ObjectId,
     pub(super) version: ObjectId,
 }

@@ -4,7 +4,7 @@
 use crate::ranges::Ranges;
 use crate::snapshots::Versioned;
 use crate::snapshots::merge::Merge;
-use crate::snapshots::version::{Standing, Version, data_of};
+use crate::snapshots::version::{Completeness, Version, data_of};
 use onode_object::powers::Decision;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat,
@@ -26,14 +26,14 @@ pub struct SnapshotView<D: ?Sized> {
 }
 
 /// An object as the snapshot has it.
-struct Seen {
+struct ObjectThen {
     object: ObjectId,
     versions: Vec<Version>,
     /// What is in no version is in the object itself, which has this size.
     live_size: Option<u64>,
 }
 
-impl Seen {
+impl ObjectThen {
     fn size(&self) -> u64 {
         self.versions.first().map_or(self.live_size.unwrap_or(0), |first| first.size)
     }
@@ -70,20 +70,20 @@ impl<D: ObjectDevice + ?Sized> SnapshotView<D> {
     }
 
     /// The object, if the snapshot has it.
-    fn find(&self, object: ObjectId) -> Result<Option<Seen>> {
+    fn find(&self, object: ObjectId) -> Result<Option<ObjectThen>> {
         if object >= self.next_id || Versioned::<D>::is_own(object) {
             return Ok(None);
         }
         let mut versions = Version::all(self.inner(), object, self.generation)?;
-        if versions.first().is_some_and(|first| first.standing == Standing::Absent) {
+        if versions.first().is_some_and(|first| first.standing == Completeness::Absent) {
             return Ok(None);
         }
-        if let Some(last) = versions.iter().position(|one| one.standing != Standing::Part) {
+        if let Some(last) = versions.iter().position(|one| one.standing != Completeness::Part) {
             versions.truncate(last + 1);
-            return Ok(Some(Seen { object, versions, live_size: None }));
+            return Ok(Some(ObjectThen { object, versions, live_size: None }));
         }
         match self.inner().stat(object) {
-            Ok(stat) => Ok(Some(Seen { object, versions, live_size: Some(stat.size) })),
+            Ok(stat) => Ok(Some(ObjectThen { object, versions, live_size: Some(stat.size) })),
             Err(error) if error.kind == ErrorKind::NotFound => {
                 let lost = || Error::of(ErrorKind::Corrupt, object, "a version has lost the object that it is of");
                 if versions.is_empty() { Ok(None) } else { Err(lost()) }
@@ -92,12 +92,12 @@ impl<D: ObjectDevice + ?Sized> SnapshotView<D> {
         }
     }
 
-    fn require(&self, object: ObjectId) -> Result<Seen> {
+    fn require(&self, object: ObjectId) -> Result<ObjectThen> {
         self.find(object)?.ok_or_else(|| Error::of(ErrorKind::NotFound, object, "the snapshot has no such object"))
     }
 
     /// Where the content in a range lies, by objects, as far as there is any.
-    fn places(&self, seen: &Seen, start: u64, end: u64) -> Result<Vec<(ObjectId, Ranges)>> {
+    fn places(&self, seen: &ObjectThen, start: u64, end: u64) -> Result<Vec<(ObjectId, Ranges)>> {
         let mut left = Ranges::of(start, end);
         let mut places = Vec::new();
         for version in &seen.versions {
@@ -131,7 +131,7 @@ impl<D: ObjectDevice + ?Sized> SnapshotView<D> {
     }
 
     /// Where the next content may begin, at or after `from`; `None` if there is none.
-    fn next_data(&self, seen: &Seen, from: u64) -> Result<Option<u64>> {
+    fn next_data(&self, seen: &ObjectThen, from: u64) -> Result<Option<u64>> {
         let ids = seen.versions.iter().map(|version| version.id).chain(seen.live_size.map(|_| seen.object));
         let mut next = None;
         for id in ids {

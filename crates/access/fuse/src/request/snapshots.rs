@@ -1,10 +1,10 @@
-//! `.snapshots/NAME`: the tree as it was when a snapshot was taken. `mkdir` takes one there, `rmdir`
-//! deletes one. The folder stands in the topmost directory and no listing shows it, so that no
-//! program walks into it that was not told to.
+//! `.snapshots/NAME`: the tree as it was when a snapshot was taken. `mkdir` takes one there,
+//! `rmdir` deletes one. The folder stands in the topmost directory and no listing shows it, so that
+//! no program walks into it that was not told to.
 //!
-//! A file of a snapshot has a number of its own: that of the snapshot stands above that of the file.
-//! Nothing in a snapshot changes, so the kernel may believe what it knows for as long as it likes;
-//! only which snapshots there are it asks each time.
+//! A file of a snapshot has a number of its own: that of the snapshot stands above that of the
+//! file. Nothing in a snapshot changes, so the kernel may believe what it knows for as long as it
+//! likes; only which snapshots there are it asks each time.
 
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{attributes, errno, no_attributes, system_time};

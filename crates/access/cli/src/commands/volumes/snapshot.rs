@@ -37,11 +37,11 @@ const STEPS: u32 = 64;
 )]
 pub struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    verb: SnapshotVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum SnapshotVerb {
     /// Take a snapshot of all files as they are now.
     #[command(after_help = "Example:\n  onode snapshot create /mnt monday")]
     Create {
@@ -78,7 +78,7 @@ struct Of {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct SnapshotListed {
     name: String,
     /// Seconds since 1970.
     created: i64,
@@ -89,7 +89,7 @@ struct Listed {
 #[derive(Debug, Serialize)]
 struct Report {
     target: String,
-    snapshots: Vec<Listed>,
+    snapshots: Vec<SnapshotListed>,
 }
 
 impl fmt::Display for Report {
@@ -108,9 +108,9 @@ impl fmt::Display for Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
-        Verb::Create { of, name } => create(of, name.clone().unwrap_or_else(name_now), output),
-        Verb::List { of } => list(of, output),
-        Verb::Delete { of, names } => delete(of, names, output),
+        SnapshotVerb::Create { of, name } => create(of, name.clone().unwrap_or_else(name_now), output),
+        SnapshotVerb::List { of } => list(of, output),
+        SnapshotVerb::Delete { of, names } => delete(of, names, output),
     }
 }
 
@@ -135,7 +135,7 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
             let all = snapshots(&volume)?;
             let listed = |one: onode::Snapshot| {
                 let kept_bytes = all.kept_bytes(one.generation)?;
-                Ok(Listed { name: one.name, created: one.created.seconds, kept_bytes })
+                Ok(SnapshotListed { name: one.name, created: one.created.seconds, kept_bytes })
             };
             let listed: Result<Vec<_>> = all.list().into_iter().map(listed).collect();
             volume.close()?;
@@ -146,7 +146,7 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
-fn of_mount(folder: &Path) -> Result<Vec<Listed>> {
+fn of_mount(folder: &Path) -> Result<Vec<SnapshotListed>> {
     let what = || format!("cannot list {}", folder.display());
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| Error::host(&what(), &error))? {
@@ -155,7 +155,7 @@ fn of_mount(folder: &Path) -> Result<Vec<Listed>> {
         let (Some(created), Some(kept)) = (told(&entry.path(), CREATED), told(&entry.path(), KEPT)) else { continue };
         let created = created.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
         let name = entry.file_name().to_string_lossy().into_owned();
-        all.push(Listed { name, created, kept_bytes: kept.parse().unwrap_or(0) });
+        all.push(SnapshotListed { name, created, kept_bytes: kept.parse().unwrap_or(0) });
     }
     Ok(all)
 }
