@@ -26,8 +26,8 @@ use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{ReadGuard, RwLock, rank};
 use onode_object::validate::{Stored, never_needs_space};
 use onode_object::{
-    AttributeKey, AttributeKind, Durability, Error, ErrorKind, Hints, Maintenance, Mutation, ObjectDevice, ObjectId,
-    Result, Space, Transaction, forward_device,
+    AttributeKey, AttributeKind, Demand, Durability, Error, ErrorKind, Hints, Maintenance, Mutation, ObjectDevice,
+    ObjectId, Result, Space, Transaction, forward_device,
 };
 use std::sync::Arc;
 
@@ -39,6 +39,12 @@ pub use view::SnapshotView;
 const RESERVE_PART: u64 = 64;
 const RESERVE_BYTES_MAX: u64 = 64 << 20;
 
+/// Attributes of a version besides those that it keeps: header, entry of the list.
+const VERSION_ENTRIES: u64 = 4;
+/// Bytes of an attribute that is kept, most of them: inodes and names.
+const KEPT_BYTES: u64 = 64;
+/// Versions that are removed at once.
+const REMOVED: usize = 16;
 /// Steps with what a deleted snapshot kept that are one unit of background work.
 const CLEANED: u32 = 16;
 
@@ -73,11 +79,34 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         Ok(Some(Self { records, shards: Shards::new(), inner }))
     }
 
-    /// The device without its snapshots, of which what it says cannot be read: they are not shown,
-    /// and nothing is kept for them any more.
+    /// The device without its snapshots, of which what it says cannot be read: nothing is kept for
+    /// them any more, and what was is removed, unless the device takes no changes.
     #[must_use]
     pub fn open_giving_up(inner: Arc<D>) -> Self {
-        Self { records: RwLock::new(Records::unreadable()), shards: Shards::new(), inner }
+        let given_up = Self { records: RwLock::new(Records::unreadable()), shards: Shards::new(), inner };
+        if given_up.inner.info().read_only.is_none() && given_up.remove_all().is_ok() {
+            *given_up.records.write() = Records::default();
+        }
+        given_up
+    }
+
+    /// Removes all that is kept for snapshots.
+    fn remove_all(&self) -> Result<()> {
+        let commit = |mutations| self.inner.commit(Transaction { mutations }, Durability::Buffered);
+        match self.inner.stat(ObjectId::SNAPSHOTS) {
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            found => {
+                found?;
+                commit(vec![Mutation::Remove { object: ObjectId::SNAPSHOTS }])?;
+            }
+        }
+        loop {
+            let versions = self.inner.list(ObjectId::FIRST_VERSION, REMOVED)?;
+            if versions.is_empty() {
+                return Ok(());
+            }
+            commit(versions.into_iter().map(|object| Mutation::Remove { object }).collect())?;
+        }
     }
 
     fn inner(&self) -> &D {
@@ -113,6 +142,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// those of the device.
     pub fn take(&self, name: &str, created: Timestamp) -> Result<Snapshot> {
         let mut records = self.records.write();
+        // A repair may have dropped what told of snapshots, and versions are left: they would be
+        // taken for those of new ones.
+        if records.is_new() {
+            self.remove_all()?;
+        }
         let (taken, mut mutations) = records.with(name, created, self.inner.reserve_ids(0)?)?;
         let (Some(snapshot), object) = (taken.latest().cloned(), taken.latest().and_then(|it| List::of(it.generation)))
         else {
@@ -147,7 +181,8 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
 
     fn has_reserve(&self) -> bool {
         let space = self.inner.space();
-        space.available >= reserve_of(&space)
+        // What a host was promised may need somewhat more than was reckoned with.
+        space.available >= reserve_of(&space) / 2
     }
 
     /// Refuses what would take of the space that is kept for removals.
@@ -278,6 +313,26 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
         Space { available: space.available.saturating_sub(self.reserve()), ..space }
     }
 
+    /// What is kept of what is replaced takes space, too.
+    fn space_for(&self, demand: &Demand) -> u64 {
+        let bytes = self.inner.space_for(demand);
+        if self.records().latest().is_none() {
+            return bytes;
+        }
+        let copies = self.inner.move_unit().is_none() && !demand.is_new;
+        let pieces = demand.entries + 2 * demand.ranges;
+        let kept = Demand {
+            entries: pieces + VERSION_ENTRIES,
+            entry_bytes: (pieces + VERSION_ENTRIES) * KEPT_BYTES,
+            ranges: if copies { demand.ranges } else { 0 },
+            bytes: if copies { demand.blocks * Demand::BLOCK_BYTES } else { 0 },
+            blocks: if copies { demand.blocks } else { 0 },
+            object_bytes: if copies { demand.object_bytes } else { 0 },
+            is_new: true,
+        };
+        bytes + self.inner.space_for(&kept)
+    }
+
     fn promisable(&self) -> u64 {
         self.inner.promisable().saturating_sub(self.reserve())
     }
@@ -298,7 +353,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     forward_device! {
         self => self.inner;
-        info, reserve_ids, sync, space_for, close, health, compression, map_objects, share, place, attachment,
+        info, reserve_ids, sync, close, health, compression, map_objects, share, place, attachment,
         scrub, inspect, erase
     }
 }

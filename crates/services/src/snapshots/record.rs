@@ -115,6 +115,11 @@ impl Records {
         (generation < self.next?).then(|| self.all.push(snapshot))
     }
 
+    /// Whether nothing is kept for snapshots.
+    pub(super) const fn is_new(&self) -> bool {
+        self.next.is_none() && !self.is_unreadable
+    }
+
     /// The snapshots that people see.
     pub(super) fn shown(&self) -> impl DoubleEndedIterator<Item = &Snapshot> {
         self.all.iter().filter(|one| !one.is_deleted)

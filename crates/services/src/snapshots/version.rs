@@ -15,8 +15,10 @@ use crate::ranges::Ranges;
 use onode_base::varint;
 use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
 
-/// Versions and extents that are asked for at once.
+/// Extents and holes that are asked for at once.
 const AT_ONCE: usize = 64;
+/// Versions that are: most objects have one at most, and all that follow are those of others.
+const VERSIONS: usize = 4;
 
 /// What a version says of what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,21 +55,14 @@ impl Version {
     /// # Errors
     /// As [`first`](Self::first).
     pub(super) fn all<D: ObjectDevice + ?Sized>(device: &D, object: ObjectId, from: u32) -> Result<Vec<Self>> {
-        let mut versions = Self::several(device, object, from, AT_ONCE)?;
-        let mut was = 0;
-        while versions.len() >= was + AT_ONCE {
-            was = versions.len();
-            let Some((_, last)) = versions.last().and_then(|last| last.id.version_of()) else { break };
-            versions.extend(Self::several(device, object, last + 1, AT_ONCE)?);
-        }
-        Ok(versions)
+        Self::several(device, object, from, usize::MAX)
     }
 
     fn several<D: ObjectDevice + ?Sized>(device: &D, object: ObjectId, from: u32, limit: usize) -> Result<Vec<Self>> {
         let mut versions = Vec::new();
         let mut next = object.version(from);
         while let Some(first) = next.filter(|_| versions.len() < limit) {
-            let found = device.list(first, limit)?;
+            let found = device.list(first, limit.min(VERSIONS))?;
             next = None;
             for id in found {
                 let Some((_, generation)) = id.version_of().filter(|(origin, _)| *origin == object) else {

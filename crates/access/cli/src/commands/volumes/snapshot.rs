@@ -149,7 +149,7 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
 fn of_mount(folder: &Path) -> Result<Vec<SnapshotListed>> {
     let what = || format!("cannot list {}", folder.display());
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| Error::host(&what(), &error))? {
+    for entry in std::fs::read_dir(folder).map_err(|error| Error::host(what(), &error))? {
         let entry = entry.map_err(|error| Error::host(&what(), &error))?;
         // One that was deleted meanwhile is none.
         let (Some(created), Some(kept)) = (told(&entry.path(), CREATED), told(&entry.path(), KEPT)) else { continue };

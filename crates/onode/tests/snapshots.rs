@@ -1,0 +1,120 @@
+//! Snapshots of volumes: full ones, and ones that cannot have any.
+
+mod common;
+
+use common::Folder;
+use onode::{Class, MountOptions, Spec, Volume};
+use std::collections::BTreeMap;
+
+const FILE_BYTES: usize = 200_000;
+
+fn content(file: u64, round: u8) -> Vec<u8> {
+    let mut state = file * 256 + u64::from(round);
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    (0..FILE_BYTES).map(|_| next()).collect()
+}
+
+/// Fills a volume before and after a snapshot. What was accepted is there, then and now, and room
+/// comes back when the snapshot goes.
+fn filled(spec: &str) {
+    let volume = Volume::open_or_create(spec).unwrap();
+    let write = |file: u64, round: u8| volume.write(format!("/{file}"), content(file, round));
+    let mut old = BTreeMap::new();
+    let half = volume.device().space().available / 2;
+    for file in 0..half / FILE_BYTES as u64 {
+        write(file, 1).unwrap();
+        old.insert(file, 1);
+    }
+    let snapshots = volume.snapshots().unwrap();
+    let snapshot = snapshots.take("half").unwrap();
+    let mut now = old.clone();
+    let mut refused = 0;
+    for (file, round) in (0..400).map(|file| (file, 2)) {
+        match write(file, round) {
+            Ok(()) => _ = now.insert(file, round),
+            // What was there is gone, or in part there: a file is made empty before it is written.
+            Err(error) => {
+                assert_eq!(error.class, Class::VolumeFull, "{error}");
+                now.remove(&file);
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 10 && now.values().any(|round| *round == 2), "{refused} of 400 were refused");
+    volume.files().sync().unwrap();
+    let check = |now: &BTreeMap<u64, u8>, when: &str| {
+        for (file, round) in now {
+            assert!(volume.read(format!("/{file}")).unwrap() == content(*file, *round), "{when}: {file}");
+        }
+    };
+    check(&now, "full");
+    let then = snapshots.files(snapshot.generation).unwrap();
+    for (file, round) in &old {
+        let found = then.lookup(onode::InodeNumber::ROOT, file.to_string().as_bytes()).unwrap();
+        let mut bytes = vec![0; FILE_BYTES + 1];
+        assert_eq!(then.read(found.inode, 0, &mut bytes).unwrap(), FILE_BYTES);
+        assert!(bytes[..FILE_BYTES] == content(*file, *round), "{file} in the snapshot");
+    }
+    drop(then);
+    // What came after the snapshot goes whatever it keeps.
+    let new: Vec<_> = now.keys().copied().filter(|file| !old.contains_key(file)).collect();
+    for file in new {
+        volume.remove_all(format!("/{file}")).unwrap();
+        now.remove(&file);
+    }
+    snapshots.delete("half").unwrap();
+    while snapshots.clean(64).unwrap() {}
+    assert!(!snapshots.is_cleaning());
+    check(&now, "cleaned");
+    for file in 1_000..1_010 {
+        write(file, 3).unwrap();
+    }
+    volume.files().sync().unwrap();
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_full_flash_keeps_what_it_accepted() {
+    let folder = Folder::new("snapshots-flash");
+    filled(&format!("flash:{},size=24M", folder.path().join("disk.img").display()));
+}
+
+#[test]
+fn a_full_pair_of_disks_keeps_what_it_accepted() {
+    let folder = Folder::new("snapshots-tier");
+    let (fast, big) = (folder.path().join("fast.img"), folder.path().join("big.img"));
+    filled(&format!("tier:{},{},fast-size=8M,size=32M", fast.display(), big.display()));
+}
+
+#[test]
+fn a_memory_has_none() {
+    let volume = Volume::open_or_create("scm:sim,size=16M").unwrap();
+    assert!(volume.snapshots().is_none());
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_snapshot_is_opened_for_reading_and_by_its_name_only() {
+    let folder = Folder::new("snapshots-open");
+    let text = format!("flash:{},size=8M", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    volume.write("/a", "then").unwrap();
+    volume.snapshots().unwrap().take("one").unwrap();
+    volume.write("/a", "now").unwrap();
+    volume.close().unwrap();
+    drop(volume);
+    let spec = Spec::parse(&text).unwrap();
+    for _ in 0..2 {
+        let then = Volume::open_snapshot(&spec, "one", MountOptions::default()).unwrap();
+        assert_eq!(then.read("/a").unwrap(), b"then");
+        assert_eq!(then.write("/a", "x").unwrap_err().class, Class::ReadOnly);
+        assert!(then.snapshots().is_none() && then.transactions().is_none());
+        then.close().unwrap();
+        drop(then);
+        let missing = Volume::open_snapshot(&spec, "two", MountOptions::default());
+        assert_eq!(missing.unwrap_err().class, Class::NotFound);
+    }
+}
