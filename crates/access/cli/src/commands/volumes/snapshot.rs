@@ -150,7 +150,7 @@ fn of_mount(folder: &Path) -> Result<Vec<SnapshotListed>> {
     let what = || format!("cannot list {}", folder.display());
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| Error::host(what(), &error))? {
-        let entry = entry.map_err(|error| Error::host(&what(), &error))?;
+        let entry = entry.map_err(|error| Error::host(what(), &error))?;
         // One that was deleted meanwhile is none.
         let (Some(created), Some(kept)) = (told(&entry.path(), CREATED), told(&entry.path(), KEPT)) else { continue };
         let created = created.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
