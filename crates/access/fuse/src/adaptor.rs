@@ -107,6 +107,9 @@ impl Adaptor {
         if Faces::owns(number) || is_folder(number) {
             return;
         }
+        if snapshots::owns(number) {
+            return self.snapshots.forget(number, count);
+        }
         // Of a transaction that is over nothing is known any more.
         if let Ok(place) = self.at(number) {
             place.forget(place.inode(number), count);

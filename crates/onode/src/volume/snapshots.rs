@@ -190,7 +190,9 @@ impl Snapshots {
         Ok(files)
     }
 
-    fn opened(&self, generation: u32) -> Option<Arc<FileSystem>> {
+    /// The same, if they are open already.
+    #[must_use]
+    pub fn opened(&self, generation: u32) -> Option<Arc<FileSystem>> {
         let mut open = self.open.lock();
         let position = open.iter().position(|(one, _)| *one == generation)?;
         let used = open.remove(position)?;

@@ -104,6 +104,13 @@ impl Shown {
         Some(value.map(String::into_bytes).map_err(|error| errno_of(&error)))
     }
 
+    /// The kernel forgets uses of a file. Files that are not open any more know of none.
+    pub(crate) fn forget(&self, number: INodeNo, count: u64) {
+        if let Some(files) = self.all.as_ref().and_then(|all| all.opened(generation_of(number))) {
+            files.forget(inode(number), count);
+        }
+    }
+
     /// Takes a snapshot.
     pub(crate) fn take(&self, name: &[u8]) -> Result<Entry, Errno> {
         let text = std::str::from_utf8(name).map_err(|_| Errno::EINVAL)?;
