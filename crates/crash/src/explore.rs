@@ -9,7 +9,7 @@
 use crate::medium::{Budget, Medium, Trace, Walk};
 use crate::object::clients::Interleaving;
 use crate::violation::Violation;
-use crate::workload::history::{History, Promise, Run};
+use crate::workload::history::{History, Run};
 use crate::workload::{Figures, ImageOf, TraceOf, Workload};
 use onode_base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -100,11 +100,13 @@ pub fn record<W: Workload>(workload: &W, seed: u64, explains: bool) -> Result<Re
         let mut system = workload.mount(&medium, false)?;
         workload.note(&system, &medium)?;
         let mut run = Run::new(medium.clone(), seed, state, explains);
+        run.history.keep(medium.position(), workload.snapshots(&system));
         let mut figures = Figures::new();
         for step in 0..workload.steps() {
             let calls = run.history.calls.len();
             workload.step(&mut system, &mut run).map_err(|broken| broken.when(&format!("step {step}, no cut")))?;
             workload.note(&system, &medium)?;
+            run.history.keep(medium.position(), workload.snapshots(&system));
             if run.interleaving.stuck > 0 {
                 // A call of it does not return: what the system shows now is nobody's business.
                 break;
@@ -149,12 +151,11 @@ pub fn explore<W: Workload>(workload: &W, plan: &Plan, recorded: &Recorded<W>) -
             let number = outcome.states as usize;
             outcome.states += 1;
             let place = Place { first: (first, variant), second: None };
-            let promise = recorded.history.promise(first);
             let recording =
                 plan.second_every > 0 && number % plan.second_every == prng.below(3) as usize % plan.second_every;
             let seed = seed_of(plan.seed, place);
             let Some(image) = walk.image(first, variant, seed) else { continue };
-            let case = JudgedState { workload, history: &recorded.history, promise, seed, recording };
+            let case = JudgedState { workload, history: &recorded.history, cut: first, seed, recording };
             let recovered = match case.judge(image) {
                 Ok(recovered) => recovered,
                 Err(violation) => {
@@ -208,13 +209,13 @@ impl<W: Workload> SecondCut<'_, W> {
         };
         // Until the mount has returned nothing was shown, and the promises are those of the first
         // cut.
-        let (history, promise) = if second < self.recovered.mounted {
-            (&self.recorded.history, self.recorded.history.promise(place.first.0))
+        let (history, cut) = if second < self.recovered.mounted {
+            (&self.recorded.history, place.first.0)
         } else {
-            (&self.recovered.history, self.recovered.history.promise(second))
+            (&self.recovered.history, second)
         };
         let seed = seed_of(self.seed, place);
-        let case = JudgedState { workload: self.workload, history, promise, seed, recording: false };
+        let case = JudgedState { workload: self.workload, history, cut, seed, recording: false };
         case.judge(image).map(|_| ()).map_err(|broken| broken.when("after the second cut"))
     }
 }
@@ -234,9 +235,8 @@ pub fn judge_place<W: Workload>(
     let Some(image) = recorded.trace.walk().image(place.first.0, place.first.1, first_seed) else {
         return Err(Violation::new("N2", format!("the run has no operation {}", place.first.0)));
     };
-    let promise = recorded.history.promise(place.first.0);
     let recording = place.second.is_some();
-    let case = JudgedState { workload, history: &recorded.history, promise, seed: first_seed, recording };
+    let case = JudgedState { workload, history: &recorded.history, cut: place.first.0, seed: first_seed, recording };
     let recovered = case.judge(image)?;
     let second = place.second.unwrap_or_default();
     let image = recovered.trace.as_ref().and_then(|trace| trace.walk().image(second.0, second.1, seed_of(seed, place)));
@@ -248,15 +248,14 @@ pub fn judge_place<W: Workload>(
 pub fn recovery<W: Workload>(workload: &W, seed: u64, recorded: &Recorded<W>, place: Place) -> Option<Recovered<W>> {
     let seed = seed_of(seed, Place { second: None, ..place });
     let image = recorded.trace.walk().image(place.first.0, place.first.1, seed)?;
-    let promise = recorded.history.promise(place.first.0);
-    JudgedState { workload, history: &recorded.history, promise, seed, recording: true }.judge(image).ok()
+    JudgedState { workload, history: &recorded.history, cut: place.first.0, seed, recording: true }.judge(image).ok()
 }
 
-/// A state that is to be judged: what was called before it, and what is promised of that.
+/// A state that is to be judged: what was called before it, and where that was cut.
 struct JudgedState<'a, W: Workload> {
     workload: &'a W,
     history: &'a History<W::State>,
-    promise: Promise,
+    cut: usize,
     seed: u64,
     recording: bool,
 }
@@ -272,16 +271,27 @@ impl<W: Workload> JudgedState<'_, W> {
             if recording {
                 workload.note(&system, &medium)?;
             }
-            let state = workload.recognise(&system, self.history, self.promise)?;
+            let state = workload.recognise(&system, self.history, self.history.promise(self.cut))?;
+            let snapshots = workload.snapshots(&system);
+            if let Some(difference) = self.history.kept(self.cut).and_then(|kept| kept.difference(&snapshots)) {
+                return Err(Violation::new("N1", difference));
+            }
             workload.verify(&system, &state).map_err(|broken| broken.when("second look"))?;
             let mut run = Run::new(medium.clone(), self.seed, state, recording);
+            run.history.keep(mounted, snapshots);
             workload.go_on(&mut system, &mut run).map_err(|broken| broken.when("used after the recovery"))?;
             workload.compare(&system, &run.state).map_err(|broken| broken.when("used after the recovery"))?;
+            run.history.keep(medium.position(), workload.snapshots(&system));
             workload.close(&system)?;
+            let snapshots = workload.snapshots(&system);
+            run.history.keep(medium.position(), snapshots.clone());
             drop(system);
             let trace = if recording { Some(medium.take_trace()) } else { None };
             let system = workload.mount(&medium, false).map_err(|broken| broken.when("mounted again"))?;
             workload.compare(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
+            if workload.snapshots(&system) != snapshots {
+                return Err(Violation::new("N1", "mounted again: there are other snapshots"));
+            }
             workload.verify(&system, &run.state).map_err(|broken| broken.when("mounted again"))?;
             Ok(Recovered { history: run.history, trace, mounted })
         })

@@ -10,6 +10,7 @@ pub mod geometry;
 pub mod pool;
 pub mod scm;
 pub mod service;
+pub mod snapshots;
 pub mod tier;
 pub mod transacted;
 pub mod variant;
@@ -67,6 +68,16 @@ pub trait Kind: Copy + Send + Sync + 'static {
 
     /// Where a file system on it keeps its inodes.
     fn inodes(&self) -> Inodes;
+
+    /// How many objects the device counts, without those that only a service sees.
+    fn objects(&self, device: &Self::Device) -> u64 {
+        device.space().objects
+    }
+
+    /// The names of the snapshots that there are, if there are any; durable, as are deletions.
+    fn snapshots(&self, _device: &Self::Device) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What content is worth that was written by calls that are durable at their return.
     fn worth(&self) -> Worth {

@@ -157,6 +157,8 @@ enum MediumName {
     Pool,
     /// Transactions of users on each of NAND, memory and two disks.
     Tx,
+    /// Snapshots of NAND, alone and beside a memory, and of two disks.
+    Snap,
 }
 
 impl From<MediumName> for Media {
@@ -170,6 +172,7 @@ impl From<MediumName> for Media {
             MediumName::Encrypted => Self::Encrypted,
             MediumName::Pool => Self::Pool,
             MediumName::Tx => Self::Transacted,
+            MediumName::Snap => Self::Snapshots,
         }
     }
 }

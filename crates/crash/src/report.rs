@@ -55,6 +55,7 @@ impl Report {
             Media::Encrypted => "encrypted.",
             Media::Pool => "pool.",
             Media::Transacted => "tx.",
+            Media::Snapshots => "snap.",
         };
         let counts = self.counts.entry(format!("{medium}{}.{}", run.level, run.workload)).or_default();
         counts.runs += 1;

@@ -1,5 +1,6 @@
 //! Runs by name: which there are, how each is explored, replayed and explained.
 
+mod media;
 pub mod spec;
 
 use crate::explore::{self, Outcome, Place, Plan, Recorded, Recovered};
@@ -10,10 +11,11 @@ use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::compressed::{self, Compressing};
 use crate::kind::encrypted::{self, Encrypting};
 use crate::kind::flash::Flash;
-use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
+use crate::kind::geometry;
 use crate::kind::pool::{self, FlashAndMemory};
 use crate::kind::scm::Scm;
 use crate::kind::service::{Service, Wrapped};
+use crate::kind::snapshots::{self, Snapshotting};
 use crate::kind::tier::Tier;
 use crate::kind::transacted::{self, Transacting};
 use crate::medium::Trace;
@@ -24,106 +26,10 @@ use crate::violation::Violation;
 use crate::workload::Workload;
 use crate::workload::history::History;
 
+pub use media::Media;
+
 /// The levels.
 pub const LEVELS: [&str; 3] = ["object", "through", "back"];
-
-/// Kinds of media.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
-    /// NAND, with the flash device on it.
-    Nand,
-    /// Byte-addressable memory, with the device of storage-class memory on it.
-    Scm,
-    /// NAND with the flash device, and its index in a memory beside it.
-    Beside,
-    /// A fast and a big disk, with the device of both on them.
-    Tier,
-    /// NAND, memory, or two disks, with compression over their device.
-    Compressed,
-    /// The same with encryption over their device.
-    Encrypted,
-    /// NAND and a memory, with a pool over the devices on them.
-    Pool,
-    /// NAND, memory, or two disks, with transactions of users on their device.
-    Transacted,
-}
-
-impl Media {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Nand,
-        Self::Scm,
-        Self::Beside,
-        Self::Tier,
-        Self::Compressed,
-        Self::Encrypted,
-        Self::Pool,
-        Self::Transacted,
-    ];
-
-    /// The kinds that services are explored over. Flash beside a memory stores content as flash.
-    const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
-
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nand => "nand",
-            Self::Scm => "scm",
-            Self::Beside => "beside",
-            Self::Tier => "tier",
-            Self::Compressed => "compressed",
-            Self::Encrypted => "encrypted",
-            Self::Pool => "pool",
-            Self::Transacted => "tx",
-        }
-    }
-
-    /// The names of the shapes of this kind.
-    #[must_use]
-    pub fn shapes(self) -> Vec<String> {
-        match self {
-            Self::Nand => SHAPES.iter().map(|shape| shape.name.into()).collect(),
-            Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
-            Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
-            Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
-            Self::Compressed => Self::wrapped(compressed::PREFIX),
-            Self::Encrypted => Self::wrapped(encrypted::PREFIX),
-            Self::Transacted => Self::wrapped(transacted::PREFIX),
-            // What a pool records of changes takes half of what is left on the smallest.
-            Self::Pool => {
-                let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
-                shapes.map(|shape| format!("{}{}", pool::PREFIX, shape.name)).collect()
-            }
-        }
-    }
-
-    fn wrapped(prefix: &str) -> Vec<String> {
-        Self::WRAPPED.into_iter().flat_map(Self::shapes).map(|shape| format!("{prefix}{shape}")).collect()
-    }
-
-    /// The kind of the medium with this shape.
-    #[must_use]
-    pub fn of_shape(name: &str) -> Self {
-        if name.starts_with(compressed::PREFIX) {
-            Self::Compressed
-        } else if name.starts_with(encrypted::PREFIX) {
-            Self::Encrypted
-        } else if name.starts_with(pool::PREFIX) {
-            Self::Pool
-        } else if name.starts_with(transacted::PREFIX) {
-            Self::Transacted
-        } else if name.starts_with(PREFIX) {
-            Self::Beside
-        } else if geometry::memory_by_name(name).is_some() {
-            Self::Scm
-        } else if geometry::disks_by_name(name).is_some() {
-            Self::Tier
-        } else {
-            Self::Nand
-        }
-    }
-}
 
 /// Enumerated sequences in one round: they are short.
 const PAIRS: u64 = 48;
@@ -165,14 +71,17 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
         let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
         let device = device.strip_prefix(encrypted::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(transacted::PREFIX).unwrap_or(device);
+        let device = device.strip_prefix(snapshots::PREFIX).unwrap_or(device);
         let (media, memory) = (Media::of_shape(device), geometry::memory_by_name(device));
         for level in levels.iter().filter(|level| memory.is_none_or(|memory| memory.has_level(level))) {
             // Memory does not fail by itself, and disks look after their bad sectors.
             // And what is looked at whole again and again must not be large.
             let is_large = shape.ends_with("large") || shape.ends_with("huge");
+            // Nor where every snapshot of it is looked at, too.
+            let is_small = !shape.starts_with(snapshots::PREFIX) || has_small_brim(&shape);
             let fits = |workload: &&str| match *workload {
                 "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
-                brim::NAME => !is_large,
+                brim::NAME => !is_large && is_small,
                 profile::VERSIONS => matches!(media, Media::Nand | Media::Beside) && device == shape,
                 _ => true,
             };
@@ -198,11 +107,16 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     all
 }
 
+/// Whether a volume of this shape is small enough to be filled with files and looked at many times.
+fn has_small_brim(shape: &str) -> bool {
+    ["tiny", "tier-alone"].iter().any(|name| shape.ends_with(name))
+}
+
 /// The runs of one round with so many clients. None on media whose device has its lock as long as a
 /// call takes, and none on large ones, of which nothing is used again in a run.
 #[must_use]
 pub fn round_of_clients(media: Media, clients: &[usize], seed: u64) -> Vec<RunName> {
-    if matches!(media, Media::Scm | Media::Compressed | Media::Encrypted | Media::Pool | Media::Transacted) {
+    if !matches!(media, Media::Nand | Media::Beside | Media::Tier) {
         return Vec::new();
     }
     let is_small = |shape: &String| !["large", "huge", "wide"].iter().any(|name| shape.ends_with(name));
@@ -240,6 +154,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     if let Some(shape) = run.shape.strip_prefix(transacted::PREFIX) {
         return with_service(Transacting, shape, run, plan, visitor);
     }
+    if let Some(shape) = run.shape.strip_prefix(snapshots::PREFIX) {
+        return with_snapshots(shape, run, plan, visitor);
+    }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
     }
@@ -272,6 +189,20 @@ fn with_service<S: Service, V: Visitor>(
         return with_kind(Wrapped { kind: Tier::new(shape, run.seed), service }, run, plan, visitor);
     }
     let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
+}
+
+/// Memory can have none, flash beside one can.
+fn with_snapshots<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
+    let service = Snapshotting;
+    if let Some(shape) = geometry::disks_by_name(shape) {
+        return with_kind(Wrapped { kind: Tier::new(shape, run.seed), service }, run, plan, visitor);
+    }
+    let (name, is_beside) = shape.strip_prefix(PREFIX).map_or((shape, false), |name| (name, true));
+    let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
+    if is_beside {
+        return with_kind(Wrapped { kind: Beside::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
+    }
     with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
 }
 

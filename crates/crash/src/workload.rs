@@ -88,6 +88,11 @@ pub trait Workload: Sync {
     /// If the system does not know it any more.
     fn note(&self, system: &Self::System, medium: &Self::Medium) -> Result<(), Violation>;
 
+    /// The names of the snapshots of the device; durable, as are deletions.
+    fn snapshots(&self, _system: &Self::System) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Figures of the device.
     fn figures(&self, system: &Self::System) -> Figures;
 }

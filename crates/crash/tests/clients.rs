@@ -39,7 +39,7 @@ fn the_seed_alone_says_how_calls_meet() {
 
 #[test]
 fn nobody_meets_where_a_call_has_the_lock_as_long_as_it_takes() {
-    for media in [Media::Scm, Media::Compressed, Media::Encrypted, Media::Pool, Media::Transacted] {
+    for media in [Media::Scm, Media::Compressed, Media::Encrypted, Media::Pool, Media::Transacted, Media::Snapshots] {
         assert_eq!(round_of_clients(media, &[2, 3, 4], 1), []);
     }
     for media in [Media::Nand, Media::Beside, Media::Tier] {

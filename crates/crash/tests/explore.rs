@@ -95,3 +95,15 @@ fn states_that_broke_a_promise_once_do_so_no_more() {
         assert_eq!(verdict, Ok(()), "{spec}\n{story}");
     }
 }
+
+#[test]
+fn snapshots_keep_their_promises_in_a_few_states() {
+    for shape in ["snap-tiny", "snap-beside-tiny", "snap-tier-safe"] {
+        for workload in ["object.mix", "object.cycles", "back.random"] {
+            let spec: Spec = format!("{workload}.{shape}.3").parse().unwrap();
+            let outcome = explore(&spec.run, 60).unwrap().unwrap_or_else(|violation| panic!("{spec}: {violation}"));
+            assert_eq!(outcome.found, [], "{spec}");
+            assert!(outcome.states > 0, "{spec}");
+        }
+    }
+}

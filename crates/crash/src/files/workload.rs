@@ -260,7 +260,7 @@ impl<K: Kind> Workload for FileWorkload<K> {
         // One object a file, or two, and the one of the volume: nothing without a name is left
         // over.
         let each = if self.kind.inodes() == Inodes::Separate { 2 } else { 1 };
-        let (found, expected) = (system.device.space().objects, each * state.files.len() as u64 + 1);
+        let (found, expected) = (self.kind.objects(&system.device), each * state.files.len() as u64 + 1);
         if found != expected {
             return Err(Violation::new("N5", format!("{found} objects for {expected}")));
         }
@@ -273,6 +273,10 @@ impl<K: Kind> Workload for FileWorkload<K> {
 
     fn note(&self, system: &Mounted<K::Device>, medium: &K::Medium) -> Result<(), Violation> {
         self.kind.note(&system.device, medium)
+    }
+
+    fn snapshots(&self, system: &Mounted<K::Device>) -> Vec<String> {
+        self.kind.snapshots(&system.device)
     }
 
     fn figures(&self, system: &Mounted<K::Device>) -> Figures {

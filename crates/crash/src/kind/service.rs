@@ -24,6 +24,24 @@ pub trait Service: Copy + Send + Sync + 'static {
 
     /// The wrapped device.
     fn inner<D: ObjectDevice + 'static>(over: &Self::Over<D>) -> &D;
+
+    /// Lets the service prove that it agrees with itself.
+    ///
+    /// # Errors
+    /// What does not.
+    fn verify<D: ObjectDevice + 'static>(_over: &Self::Over<D>) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// As [`Kind::objects`].
+    fn objects<D: ObjectDevice + 'static>(over: &Self::Over<D>) -> u64 {
+        over.space().objects
+    }
+
+    /// As [`Kind::snapshots`].
+    fn snapshots<D: ObjectDevice + 'static>(_over: &Self::Over<D>) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A kind whose device is wrapped.
@@ -48,7 +66,8 @@ impl<K: Kind, S: Service> Kind for Wrapped<K, S> {
     }
 
     fn verify(&self, device: &Self::Device) -> Result<(), Violation> {
-        self.kind.verify(S::inner(device))
+        self.kind.verify(S::inner(device))?;
+        S::verify(device)
     }
 
     fn note(&self, device: &Self::Device, medium: &K::Medium) -> Result<(), Violation> {
@@ -57,6 +76,14 @@ impl<K: Kind, S: Service> Kind for Wrapped<K, S> {
 
     fn slack_bytes(&self) -> u64 {
         self.kind.slack_bytes() * S::SLACK
+    }
+
+    fn objects(&self, device: &Self::Device) -> u64 {
+        S::objects(device)
+    }
+
+    fn snapshots(&self, device: &Self::Device) -> Vec<String> {
+        S::snapshots(device)
     }
 
     fn inodes(&self) -> Inodes {

@@ -281,10 +281,9 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
 
     fn verify(&self, device: &K::Device, state: &ObjectState) -> Result<(), Violation> {
         self.kind.verify(device)?;
-        let space = device.space();
-        let objects = state.objects.len() as u64;
-        if space.objects != objects {
-            return Err(Violation::new("N5", format!("{} objects are counted, {objects} exist", space.objects)));
+        let (counted, objects) = (self.kind.objects(device), state.objects.len() as u64);
+        if counted != objects {
+            return Err(Violation::new("N5", format!("{counted} objects are counted, {objects} exist")));
         }
         Ok(())
     }
@@ -295,6 +294,10 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
 
     fn note(&self, device: &K::Device, medium: &K::Medium) -> Result<(), Violation> {
         self.kind.note(device, medium)
+    }
+
+    fn snapshots(&self, device: &K::Device) -> Vec<String> {
+        self.kind.snapshots(device)
     }
 
     fn figures(&self, device: &K::Device) -> Figures {

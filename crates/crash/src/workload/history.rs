@@ -26,6 +26,40 @@ pub struct LoggedCall<S> {
     pub after: S,
 }
 
+/// Snapshots at one moment of a run.
+#[derive(Clone, Debug)]
+struct KeptAt {
+    /// Media operations before it.
+    position: usize,
+    names: Vec<String>,
+}
+
+/// Which snapshots a cut may leave. They are durable as soon as they are taken, and so are their
+/// deletions: nothing is lost but what was under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Those deleted earlier.
+    gone: Vec<String>,
+    /// Those before the step that was cut.
+    before: Vec<String>,
+    /// Those after it.
+    after: Vec<String>,
+}
+
+impl Kept {
+    /// What is wrong with finding these; `None` if nothing is.
+    #[must_use]
+    pub fn difference(&self, found: &[String]) -> Option<String> {
+        let lost = self.before.iter().find(|name| self.after.contains(name) && !found.contains(name));
+        if let Some(name) = lost {
+            return Some(format!("snapshot {name} is lost"));
+        }
+        // The step may have taken one and deleted it again.
+        let back = found.iter().find(|name| self.gone.contains(name) && !self.after.contains(name));
+        back.map(|name| format!("snapshot {name} is back, which was deleted"))
+    }
+}
+
 /// Calls in order.
 #[derive(Clone, Debug)]
 pub struct History<S> {
@@ -33,6 +67,8 @@ pub struct History<S> {
     pub initial: S,
     /// The calls.
     pub calls: Vec<LoggedCall<S>>,
+    /// Snapshots before and after every step.
+    kept: Vec<KeptAt>,
 }
 
 /// What a cut leaves: states are counted from 0, the initial one; state n is the one after n calls.
@@ -49,7 +85,23 @@ pub struct Promise {
 impl<S> History<S> {
     /// A history that begins with `initial`.
     pub const fn new(initial: S) -> Self {
-        Self { initial, calls: Vec::new() }
+        Self { initial, calls: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Notes down which snapshots there are after `position` media operations.
+    pub fn keep(&mut self, position: usize, names: Vec<String>) {
+        self.kept.push(KeptAt { position, names });
+    }
+
+    /// Which snapshots a cut at media operation `cut` leaves; `None` if nobody noted them down.
+    #[must_use]
+    pub fn kept(&self, cut: usize) -> Option<Kept> {
+        let behind = self.kept.partition_point(|one| one.position <= cut);
+        let (earlier, last) = (self.kept.get(..behind)?, self.kept.last()?);
+        let before = earlier.last().map_or(Vec::new(), |one| one.names.clone());
+        let gone = earlier.iter().flat_map(|one| &one.names).filter(|name| !before.contains(name));
+        let (gone, after) = (gone.cloned().collect(), self.kept.get(behind).unwrap_or(last).names.clone());
+        Some(Kept { gone, before, after })
     }
 
     /// The state after `count` calls; the newest if there were fewer.
@@ -125,7 +177,7 @@ mod tests {
         let call = |begin, end, covers| LoggedCall { begin, end, covers, what: String::new(), after: () };
         // A buffered call without media operations, a durable one of two, another buffered one.
         let calls = vec![call(0, 0, false), call(0, 2, true), call(2, 2, false), call(2, 3, true)];
-        let history = History { initial: (), calls };
+        let history = History { calls, ..History::new(()) };
         assert_eq!(history.promise(0), Promise { floor: 0, returned: 1, ceiling: 2 });
         assert_eq!(history.promise(1), Promise { floor: 0, returned: 1, ceiling: 2 });
         assert_eq!(history.promise(2), Promise { floor: 2, returned: 3, ceiling: 4 });
@@ -137,10 +189,33 @@ mod tests {
         let call = |begin, end, covers| LoggedCall { begin, end, covers, what: String::new(), after: () };
         // A durable one of operations 0 to 9, in which a buffered one and a durable one came.
         let calls = vec![call(0, 9, true), call(2, 4, false), call(4, 6, true), call(6, usize::MAX, true)];
-        let history = History { initial: (), calls };
+        let history = History { calls, ..History::new(()) };
         assert_eq!(history.promise(3), Promise { floor: 0, returned: 0, ceiling: 2 });
         assert_eq!(history.promise(5), Promise { floor: 0, returned: 2, ceiling: 3 });
         assert_eq!(history.promise(7), Promise { floor: 3, returned: 3, ceiling: 4 });
         assert_eq!(history.promise(9), Promise { floor: 3, returned: 3, ceiling: 4 });
+    }
+
+    #[test]
+    fn snapshots_are_those_before_or_after_a_step() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
+        let mut history = History::new(());
+        assert_eq!(history.kept(0), None);
+        history.keep(0, Vec::new());
+        history.keep(4, names(&["1", "2"]));
+        history.keep(4, names(&["1", "2", "3"]));
+        history.keep(9, names(&["2", "3", "4"]));
+        let kept = history.kept(3).unwrap();
+        assert_eq!(kept.difference(&[]), None);
+        assert_eq!(kept.difference(&names(&["2"])), None);
+        // Taken and deleted within a step.
+        assert_eq!(kept.difference(&names(&["5"])), None);
+        // One goes and one comes, in any order.
+        let kept = history.kept(4).unwrap();
+        for found in [&["1", "2", "3"][..], &["2", "3"], &["2", "3", "4"], &["1", "2", "3", "4"]] {
+            assert_eq!(kept.difference(&names(found)), None, "{found:?}");
+        }
+        assert!(kept.difference(&names(&["1", "2", "4"])).is_some());
+        assert!(history.kept(20).unwrap().difference(&names(&["1", "2", "3", "4"])).is_some());
     }
 }
