@@ -168,6 +168,9 @@ impl Records {
             let why = format!("a volume has at most {SNAPSHOTS_MAX} snapshots; delete some");
             return Err(Error::new(ErrorKind::NoSpace, why));
         }
+        // Ids that were handed out and never used come again after a mount. What then gets one came
+        // after the earlier snapshots, too, and that is told by a version for the latest one only.
+        let next_id = self.all.iter().map(|one| one.next_id).fold(next_id, Ord::max);
         let snapshot = Snapshot { generation, name: name.to_owned(), created, next_id, is_deleted: false };
         let object = ObjectId::SNAPSHOTS;
         let mut mutations = Vec::new();
@@ -259,6 +262,13 @@ mod tests {
         for good in ["a", "...", "before upgrade", &"x".repeat(255)] {
             assert_eq!(check_name(good), Ok(()));
         }
+    }
+
+    #[test]
+    fn ids_that_come_again_are_looked_after_for_earlier_snapshots() {
+        let records = taken(&Records::default(), "a");
+        let later = records.with("b", Timestamp::default(), ObjectId(68)).expect("a good name").0;
+        assert_eq!(later.latest().map(|one| one.next_id), Some(ObjectId(70)));
     }
 
     #[test]
