@@ -25,6 +25,8 @@
 //! | `pool` | `pool:`; members that come and go ([`pool`]) |
 //! | `transactions` | transactions of users ([`Volume::begin`]) |
 //! | `encryption` | volumes encrypted with AES-256-GCM-SIV ([`keys`]); without it they are refused |
+//!
+//! Snapshots ([`Snapshots`]) are in every build: one that kept nothing for them would spoil them.
 #![forbid(unsafe_code)]
 
 mod error;
