@@ -256,8 +256,10 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 8, ..Features::default() });
+        let incompatible = with(Features { incompatible: 16, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
+        let known = DENSE_INODES | COMPRESSED | SNAPSHOTS;
+        assert!(mount(&with(Features { incompatible: known, ..Features::default() }), false).is_ok());
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);
         assert!(mount(&read_only, true).is_ok());
