@@ -150,18 +150,24 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
     }
 
     fn preserve_attribute(&mut self, object: ObjectId, key: AttributeKey) -> Result<()> {
-        let Some(kept) = self.kept(object) else { return Ok(()) };
-        if !kept.keys.insert(key) {
-            return Ok(());
+        match self.lacking(object, key)? {
+            Some(version) => self.keep_attribute(version, key, self.device.attribute(object, key)?),
+            None => Ok(()),
         }
-        let (version, before) = (kept.version, kept.before.clone());
-        for one in before {
+    }
+
+    /// The version that is to keep an attribute of an object, if nothing tells of it yet.
+    fn lacking(&mut self, object: ObjectId, key: AttributeKey) -> Result<Option<ObjectId>> {
+        let Some(kept) = self.objects.get_mut(&object).and_then(Option::as_mut) else { return Ok(None) };
+        if !kept.keys.insert(key) {
+            return Ok(None);
+        }
+        for one in &kept.before {
             if one.attribute(self.device, key)?.is_some() {
-                return Ok(());
+                return Ok(None);
             }
         }
-        let value = self.device.attribute(object, key)?;
-        self.keep_attribute(version.id, key, value)
+        Ok(Some(kept.version.id))
     }
 
     fn keep_attribute(&mut self, version: ObjectId, key: AttributeKey, value: Option<Vec<u8>>) -> Result<()> {
@@ -269,8 +275,10 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
         while let Some(from) = next {
             let found = self.device.attributes(object, from, ATTRIBUTES)?;
             next = found.last().and_then(|(key, _)| key.next());
-            for (key, _) in found {
-                self.preserve_attribute(object, key)?;
+            for (key, value) in found {
+                if let Some(version) = self.lacking(object, key)? {
+                    self.keep_attribute(version, key, Some(value))?;
+                }
             }
         }
         self.preserve_content(object, 0..u64::MAX, false)?;
