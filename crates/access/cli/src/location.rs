@@ -12,7 +12,7 @@ use onode::{Class, Error, MountOptions, Result, Spec, Volume};
 use onode_fs::{Attributes, Caller, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// Whether a command goes on although the volume holds less than it promised.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -36,25 +36,24 @@ pub fn spec(argument: &OsStr) -> Result<Spec> {
 /// Opens the volume of a command-line argument; `IMAGE@NAME` is a snapshot of it, to be read.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
-    if let Some((image, snapshot)) = snapshot_of(image) {
-        let what = || format!("cannot change the snapshot `{snapshot}` of {image}");
-        if !read_only {
-            let why = "a snapshot does not change";
-            return Err(Error::new(Class::Usage, what(), why).hint("copy files out of it with `onode get`"));
-        }
-        let spec = spec(OsStr::new(image))?;
-        let opened = Volume::open_snapshot(&spec, snapshot, options);
-        return opened.map_err(|error| if error.class == Class::InUse { where_mounted(&spec, error) } else { error });
+    let (image, snapshot) = snapshot_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
+    if let Some(name) = snapshot.filter(|_| !read_only) {
+        let what = format!("cannot change the snapshot `{name}` of {}", image.display());
+        let why = "a snapshot does not change";
+        return Err(Error::new(Class::Usage, what, why).hint("copy files out of it with `onode get`"));
     }
     let spec = spec(image)?;
-    let opened = Volume::open(&spec, options.clone()).or_else(|error| match spec {
-        // Memory that others use can be used together with them, but not looked at behind their
-        // backs.
-        Spec::Scm(_) if read_only && error.class == Class::InUse => {
-            Volume::open(&spec, MountOptions { read_only: false, ..options })
-        }
-        _ => Err(error),
-    });
+    let opened = match snapshot {
+        Some(name) => Volume::open_snapshot(&spec, name, options),
+        None => Volume::open(&spec, options.clone()).or_else(|error| match spec {
+            // Memory that others use can be used together with them, but not looked at behind their
+            // backs.
+            Spec::Scm(_) if read_only && error.class == Class::InUse => {
+                Volume::open(&spec, MountOptions { read_only: false, ..options })
+            }
+            _ => Err(error),
+        }),
+    };
     let volume =
         opened.map_err(|error| if error.class == Class::InUse { where_mounted(&spec, error) } else { error })?;
     // Beside the result of the command, which goes elsewhere.
@@ -66,6 +65,17 @@ pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> 
 fn snapshot_of(image: &OsStr) -> Option<(&str, &str)> {
     let text = image.to_str().filter(|_| !Path::new(image).exists())?;
     text.rsplit_once('@').filter(|(image, name)| !image.is_empty() && !name.is_empty() && !name.contains('/'))
+}
+
+/// Where the volume of a command-line argument is mounted, if it is; of a directory, that
+/// directory. `verb` says for an error what cannot be done there.
+pub fn mounted(target: &OsStr, verb: &str) -> Result<Option<PathBuf>> {
+    let directory = Path::new(target);
+    if !directory.is_dir() {
+        return Ok(onode_fuse::mount_of(&spec(target)?).map(|mounted| mounted.directory));
+    }
+    onode_fuse::our_mount_at(directory, format!("cannot {verb} {}", directory.display()))?;
+    Ok(Some(directory.to_owned()))
 }
 
 /// Tells where an image that is in use is mounted, if it is.

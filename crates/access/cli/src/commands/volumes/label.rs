@@ -7,9 +7,9 @@ use onode_fs::{LABEL, check_label};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde::Serialize;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const BYTES_MAX: usize = 256;
 
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         let refused = |error: onode_fs::Error| Error::new(Class::Usage, format!("cannot label {target}"), error.detail);
         check_label(label).map_err(refused)?;
     }
-    let directory = mounted(&arguments.target)?;
+    let directory = location::mounted(&arguments.target, "label")?;
     let label = match (&arguments.label, directory) {
         (None, Some(directory)) => of_mount(&directory)?,
         (None, None) => {
@@ -70,16 +70,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     };
     output.report(&Report { target, label })?;
     Ok(0)
-}
-
-/// Where the volume is mounted, if it is.
-fn mounted(target: &OsStr) -> Result<Option<PathBuf>> {
-    let directory = Path::new(target);
-    if !directory.is_dir() {
-        return Ok(onode_fuse::mount_of(&location::spec(target)?).map(|mounted| mounted.directory));
-    }
-    onode_fuse::our_mount_at(directory, format!("cannot label {}", directory.display()))?;
-    Ok(Some(directory.to_owned()))
 }
 
 /// The label of the volume that is mounted at `directory`.

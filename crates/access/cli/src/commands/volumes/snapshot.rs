@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn create(of: &Of, name: String, output: &Output) -> Result<u8> {
-    match mounted(&of.target)? {
+    match folder_of(&of.target)? {
         Some(folder) => {
             let path = folder.join(plain(&name)?);
             rustix::fs::mkdir(&path, 0o755_u32.into()).map_err(|errno| refused("take", &path, errno))?;
@@ -128,7 +128,7 @@ fn create(of: &Of, name: String, output: &Output) -> Result<u8> {
 
 fn list(of: &Of, output: &Output) -> Result<u8> {
     let target = of.target.display().to_string();
-    let snapshots = match mounted(&of.target)? {
+    let snapshots = match folder_of(&of.target)? {
         Some(folder) => of_mount(&folder)?,
         None => {
             let volume = location::open(&of.target, true, of.consent)?;
@@ -168,7 +168,7 @@ fn told(path: &Path, name: &str) -> Option<String> {
 }
 
 fn delete(of: &Of, names: &[String], output: &Output) -> Result<u8> {
-    if let Some(folder) = mounted(&of.target)? {
+    if let Some(folder) = folder_of(&of.target)? {
         for name in names {
             let path = folder.join(plain(name)?);
             rustix::fs::unlinkat(rustix::fs::CWD, &path, rustix::fs::AtFlags::REMOVEDIR)
@@ -212,14 +212,8 @@ fn snapshots(volume: &Volume) -> Result<&Snapshots> {
 }
 
 /// The folder of snapshots where the volume is mounted, if it is.
-fn mounted(target: &OsStr) -> Result<Option<PathBuf>> {
-    let directory = Path::new(target);
-    if !directory.is_dir() {
-        let mounted = onode_fuse::mount_of(&location::spec(target)?);
-        return Ok(mounted.map(|mounted| mounted.directory.join(FOLDER)));
-    }
-    onode_fuse::our_mount_at(directory, format!("cannot use snapshots of {}", directory.display()))?;
-    Ok(Some(directory.join(FOLDER)))
+fn folder_of(target: &OsStr) -> Result<Option<PathBuf>> {
+    Ok(location::mounted(target, "use snapshots of")?.map(|directory| directory.join(FOLDER)))
 }
 
 /// A name that leads nowhere else in a path.
