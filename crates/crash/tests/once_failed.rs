@@ -3,13 +3,18 @@
 use onode_crash::task::replay;
 
 /// What each of them showed.
-const ONCE_FAILED: [(&str, &str); 6] = [
+const ONCE_FAILED: [(&str, &str); 8] = [
     ("back.triple.compressed-scm-4k.48028:802:5", "a rewritten file that found no room was empty after its close"),
     ("back.full.encrypted-scm-4k.1000:5735:30", "the same with much behind it"),
     ("back.brim.encrypted-tier-alone.1000", "a sync was refused for what had been promised"),
     ("back.brim.tx-chips.4242", "hidden objects of a transaction that was refused stayed on a full device"),
     ("object.full.snap-tiny.4242:3456:2:15:4", "a snapshot showed an object that got an id reserved before it"),
     ("object.read.pool-nandsim.1000:4717:45056:1323:1", "an access time was older than one that a sync covered"),
+    (
+        "object.failing.parity-bare.4242:583:2",
+        "a journal that went on elsewhere after a failure was taken for a later one",
+    ),
+    ("object.failing.parity-bare.4242:352:6:43:2", "the same after a second cut"),
 ];
 
 #[test]

@@ -53,13 +53,24 @@ impl Log {
                 self.strand(open, SegmentState::Full, NO_SUMMARY);
             }
             if !is_planted(Bug::ReservationKept) {
-                // The chain on the medium names that segment: it must not be taken for what
-                // follows.
-                let segment = self.next_journal.0;
-                self.next_journal.1 = self.table.open(segment, Stream::Journal);
+                self.reserve_journal_anew();
             }
         }
         self.chain_broken = true;
+    }
+
+    /// Lets the journal go on elsewhere than the chain on the medium says. The segment named there
+    /// stays as it is until the checkpoint: a replay that gets to it must neither take for the
+    /// journal what goes on now, nor for a sign that its superblock is not the newest.
+    fn reserve_journal_anew(&mut self) {
+        let named = self.next_journal.0;
+        if self.reserve_journal().is_ok() {
+            self.table.update(named, |entry| entry.state = SegmentState::Full);
+        } else {
+            // No segment is free. Under another number this one is at least not taken for what
+            // follows.
+            self.next_journal.1 = self.table.open(named, Stream::Journal);
+        }
     }
 
     fn strand(&mut self, open: OpenSegment, state: SegmentState, summary_page: u16) {
