@@ -119,6 +119,54 @@ impl VolumeInfo {
         Ok(Some(Mutation::SetAttribute { object: VOLUME, key: VOLUME_KEY, value: info.encode() }))
     }
 
+    /// From now on there may be snapshots.
+    pub const fn admit_snapshots(&mut self) {
+        self.features.incompatible |= SNAPSHOTS;
+    }
+
+    /// What becomes of a change that gives the volume of these settings the state of another one,
+    /// or one of before: its number, its label and what services below it do stay its own.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be read, or that this code does not understand.
+    pub fn keep_own(&self, mutation: Mutation) -> onode_object::Result<Option<Mutation>> {
+        if mutation.object() != VOLUME {
+            return Ok(Some(mutation));
+        }
+        Ok(match mutation {
+            Mutation::SetAttribute { object, key: VOLUME_KEY, value } => {
+                let given = Self::decode(&value)
+                    .filter(|given| given.format_version == FORMAT_VERSION && given.unknown_features() == 0);
+                let refused = || {
+                    let why = "its settings are of another version, or damaged";
+                    onode_object::Error::of(ErrorKind::Invalid, VOLUME, why)
+                };
+                let value = self.adopting(given.ok_or_else(refused)?).encode();
+                Some(Mutation::SetAttribute { object, key: VOLUME_KEY, value })
+            }
+            // Settings are replaced and never missing; of scrubs each volume has its own.
+            Mutation::Remove { .. } => None,
+            Mutation::SetAttribute { key, .. } | Mutation::RemoveAttribute { key, .. }
+                if key.kind == AttributeKind::VOLUME =>
+            {
+                None
+            }
+            mutation => Some(mutation),
+        })
+    }
+
+    fn adopting(&self, given: Self) -> Self {
+        let services = COMPRESSED | SNAPSHOTS;
+        let incompatible = (given.features.incompatible & !services) | (self.features.incompatible & services);
+        Self {
+            features: Features { incompatible, ..given.features },
+            uuid: self.uuid,
+            created: self.created,
+            label: self.label.clone(),
+            ..given
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         varint::put(&mut out, u64::from(self.format_version));

@@ -7,7 +7,8 @@ pub struct ObjectId(pub u64);
 impl ObjectId {
     /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
     /// it are well known and belong to the host (root directory, volume object), but for
-    /// [`POOL`](Self::POOL), [`STAGED`](Self::STAGED) and [`SNAPSHOTS`](Self::SNAPSHOTS).
+    /// [`POOL`](Self::POOL), [`STAGED`](Self::STAGED), [`SNAPSHOTS`](Self::SNAPSHOTS) and
+    /// [`RECEIVED`](Self::RECEIVED).
     pub const FIRST_FREE: Self = Self(64);
     /// What a member of a pool keeps of the pool; the host never sees it. It is well known and no
     /// host uses it, so that a device needs to know nothing of pools.
@@ -17,6 +18,8 @@ impl ObjectId {
     pub const STAGED: Self = Self(62);
     /// What the service of snapshots keeps of them; the host never sees it.
     pub const SNAPSHOTS: Self = Self(61);
+    /// What a device keeps of a stream that it receives; the host never sees it.
+    pub const RECEIVED: Self = Self(60);
     /// The first id of a version, which is what snapshots keep of an object that has changed since.
     /// These ids come from no `reserve_ids`: the service of snapshots makes them, and the host
     /// never sees them. All versions of one object follow each other.

@@ -1,26 +1,24 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
+mod absent;
 pub mod face;
 pub mod file;
 pub mod health;
 mod hints;
 #[cfg(feature = "encryption")]
 pub mod keys;
-#[cfg(not(feature = "encryption"))]
-mod locked;
+pub(crate) mod layers;
 #[cfg(feature = "tier")]
 mod mapped;
 #[cfg(feature = "scm")]
 mod memory;
-#[cfg(not(feature = "compression"))]
-mod plain;
 #[cfg(feature = "compression")]
 mod services;
-#[cfg(not(feature = "transactions"))]
-mod settled;
 pub mod snapshots;
 #[cfg(feature = "transactions")]
 pub mod transactions;
+pub mod transfer;
+mod versioned;
 
 use crate::error::{Class, Error, Result};
 use crate::host::clock::{FixedClock, SystemClock, clock_for};
@@ -29,21 +27,15 @@ use crate::open::access::{Access, Fill, NewVolume, Opened, Users};
 use crate::open::device;
 use crate::spec::Spec;
 use crate::volume::face::BlockFace;
-#[cfg(feature = "encryption")]
-use keys::unlocked;
-#[cfg(not(feature = "encryption"))]
-use locked::unlocked;
+use layers::{Layers, Opening};
 use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_fs::FileSystem;
 use onode_object::{Compression, ObjectDevice};
-#[cfg(not(feature = "compression"))]
-use plain::wrapped;
-#[cfg(feature = "compression")]
-use services::wrapped;
-use snapshots::{Snapshots, Unlocked, VersionedDevice, versioned};
+use snapshots::Snapshots;
 use std::sync::Arc;
 #[cfg(feature = "transactions")]
 use transactions::{TransactionOptions, Transactions, UserTransaction};
+use transfer::received;
 
 pub use onode_fs::{Inodes, Options as MountOptions};
 
@@ -54,14 +46,12 @@ pub use onode_fs::{Inodes, Options as MountOptions};
 /// As [`Volume::open`].
 pub fn open_device(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn ObjectDevice>, Vec<String>)> {
     let access = Access { read_only, accept_loss, ..Access::CHANGE };
-    let mut opened = device::open(spec, access, Users::Alone, random_bytes()?)?;
-    let device = versioned(spec, opened.device, read_only || accept_loss, &mut opened.notes)?.device;
-    let device = wrapped(spec, unlocked(spec, device)?.device, Compression::Never, &mut opened.notes)?;
-    #[cfg(feature = "transactions")]
-    let device = transactions::staged(spec, device, accept_loss, &mut opened.notes)?.into_device();
-    #[cfg(not(feature = "transactions"))]
-    settled::refuse_unsettled(spec, device.as_ref())?;
-    Ok((device, opened.notes))
+    let may_lose = read_only || accept_loss;
+    let opening = Opening { access, users: Users::Alone, compression: Compression::Never, may_lose };
+    let mut layers = Layers::open(spec, opening)?;
+    received::refuse_part(spec, &layers)?;
+    let device = layers.settled(spec, accept_loss)?;
+    Ok((device, layers.notes))
 }
 
 /// The key of a volume's names as a number that follows from another.
@@ -155,18 +145,19 @@ impl Volume {
     /// # Errors
     /// One of every class that concerns images; the image is then as it was.
     pub fn open(spec: &Spec, options: MountOptions) -> Result<Self> {
-        let Opened { device, faces, mut notes } =
-            device::open(spec, Access::of(&options), Users::Sharing, random_bytes()?)?;
-        let VersionedDevice { device, versioned } =
-            versioned(spec, device, options.read_only || options.accept_loss, &mut notes)?;
-        let Unlocked { device, of_snapshot } = unlocked(spec, device)?;
-        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
+        Self::opened(spec, options, received::settle)
+    }
+
+    fn opened(spec: &Spec, options: MountOptions, settle: fn(&Spec, &mut Layers, bool) -> Result<()>) -> Result<Self> {
+        let mut layers = Layers::open(spec, Opening::of(&options))?;
         if spec.image_path().is_none() {
-            format(spec, device.as_ref(), &CreateOptions::default())?;
+            format(spec, layers.device.as_ref(), &CreateOptions::default())?;
         }
+        settle(spec, &mut layers, options.read_only)?;
+        let Layers { device, faces, notes, states, .. } = layers;
         let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
         let clock = clock_for(volume.device());
-        volume.snapshots = versioned.map(|all| Snapshots::new(spec, all, of_snapshot, &volume.files, clock));
+        volume.snapshots = states.map(|states| Snapshots::new(spec, states, &volume.files, clock));
         Ok(volume)
     }
 
@@ -175,7 +166,8 @@ impl Volume {
     /// # Errors
     /// `NotFound` if there is none of that name; as [`open`](Self::open).
     pub fn open_snapshot(spec: &Spec, name: &str, options: MountOptions) -> Result<Self> {
-        let mut volume = Self::open(spec, MountOptions { read_only: true, ..options })?;
+        // What was received in part changes none of its snapshots.
+        let mut volume = Self::opened(spec, MountOptions { read_only: true, ..options }, |_, _, _| Ok(()))?;
         let found = volume.snapshots.as_ref().and_then(|all| all.named(name));
         let what = || format!("cannot open the snapshot `{name}` of {spec}");
         let opened = match (found, volume.snapshots.take()) {
@@ -206,7 +198,7 @@ impl Volume {
             (Arc::clone(&staged.staged), staged.into_device(), notes)
         };
         #[cfg(not(feature = "transactions"))]
-        settled::refuse_unsettled(spec, device.as_ref())?;
+        absent::transactions::refuse_unsettled(spec, device.as_ref())?;
         let files = FileSystem::mount(device, Arc::clone(&clock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
         let volume = Self {
@@ -309,11 +301,6 @@ impl Volume {
     pub fn error(what: impl Into<String>, error: &onode_fs::Error) -> Error {
         Error::new(Class::of_files(error), what, error.to_string())
     }
-}
-
-/// What a mount that changes nothing compresses.
-const fn compression_of(options: &MountOptions) -> Compression {
-    if options.read_only { Compression::Never } else { options.compression }
 }
 
 /// Checks and repairs the names and inodes on a device that nobody has mounted.

@@ -2,7 +2,8 @@
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
 //! secret, [`Pool`] keeps everything on several devices, [`Versioned`] keeps what was, [`Staged`]
-//! makes many changes happen together. They know objects, and neither a medium nor a file; the
+//! makes many changes happen together. [`Sending`] and [`Receiving`] carry states of objects from
+//! one device to another. They know objects, and neither a medium nor a file; the
 //! wrapped device sees ordinary objects, so no format below changes. Nothing here reads a clock,
 //! draws a random number or starts a thread.
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod ranges;
 mod shards;
 mod snapshots;
 mod staged;
+mod stream;
 mod turn;
 
 #[cfg(feature = "compression")]
@@ -31,5 +33,8 @@ pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Sess
 #[cfg(feature = "encryption")]
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
-pub use snapshots::{SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotView, Versioned};
+pub use snapshots::{
+    NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId, SnapshotView, Versioned,
+};
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};
+pub use stream::{Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader};

@@ -9,6 +9,7 @@
 //! It stands right on the device: other services find in a snapshot what they had stored then, and
 //! need not know of it.
 
+mod changes;
 mod clean;
 mod merge;
 mod preserve;
@@ -31,7 +32,10 @@ use onode_object::{
 };
 use std::sync::Arc;
 
-pub use record::{SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot};
+pub(crate) use changes::{ObjectChange, Span};
+pub(crate) use record::check_name;
+pub use record::{NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId};
+pub(crate) use version::data_of;
 pub use view::SnapshotView;
 
 /// Of a volume with snapshots one part in so many is kept free, so that files can be removed when
@@ -119,7 +123,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
 
     /// Whether an object is one of those that snapshots are kept in.
     fn is_own(object: ObjectId) -> bool {
-        object == ObjectId(0) || object == ObjectId::SNAPSHOTS || object.is_version()
+        object == ObjectId(0) || is_hidden(object)
     }
 
     /// The snapshots in the order in which they were taken.
@@ -141,18 +145,27 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// `Invalid` for a name that cannot be one of a directory, `Exists`, `NoSpace`; `ReadOnly`;
     /// those of the device.
     pub fn take(&self, name: &str, created: Timestamp) -> Result<Snapshot> {
+        self.take_with(&NewSnapshot { name: name.to_owned(), created, id: None }, Vec::new())
+    }
+
+    /// The same, with changes of the device below that happen together with it.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_with(&self, new: &NewSnapshot, together: Vec<Mutation>) -> Result<Snapshot> {
         let mut records = self.records.write();
         // A repair may have dropped what told of snapshots, and versions are left: they would be
         // taken for those of new ones.
         if records.is_new() {
             self.remove_all()?;
         }
-        let (taken, mut mutations) = records.with(name, created, self.inner.reserve_ids(0)?)?;
+        let (taken, mut mutations) = records.with(new, self.inner.reserve_ids(0)?)?;
         let (Some(snapshot), object) = (taken.latest().cloned(), taken.latest().and_then(|it| List::of(it.generation)))
         else {
             return Err(Error::new(ErrorKind::Bug, "a snapshot was taken and is not there"));
         };
         mutations.extend(object.map(|List(object)| Mutation::Create { object, hints: Hints::default() }));
+        mutations.extend(together);
         self.inner.commit(Transaction { mutations }, Durability::Durable)?;
         *records = taken;
         Ok(snapshot)
@@ -362,9 +375,13 @@ fn reserve_of(space: &Space) -> u64 {
     (space.total / RESERVE_PART).min(RESERVE_BYTES_MAX)
 }
 
+fn is_hidden(object: ObjectId) -> bool {
+    object == ObjectId::SNAPSHOTS || object == ObjectId::RECEIVED || object.is_version()
+}
+
 /// Whether the host may see an object.
 fn seen(object: ObjectId) -> Result<()> {
-    if object == ObjectId::SNAPSHOTS || object.is_version() {
+    if is_hidden(object) {
         return Err(Error::of(ErrorKind::NotFound, object, "there is no such object"));
     }
     Ok(())

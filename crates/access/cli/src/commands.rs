@@ -19,10 +19,11 @@ use mounts::{attach, mount, tx, umount, up};
 use onode::{Class, Result};
 use onode_console::Output;
 use shell::{completions, lab, man};
-use state::{health, map, stat, top};
+use state::{health, list, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
-use volumes::{check, dump, info, key, label, list, mkfs, pool, repair, scrub, snapshot, spaces};
+use volumes::snapshot::{receive, send};
+use volumes::{check, dump, info, key, label, mkfs, pool, repair, scrub, snapshot, spaces};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -125,8 +126,12 @@ enum Verb {
     Pool(pool::Arguments),
     /// Have changes of many files of a mounted volume happen together, or not at all.
     Tx(tx::Arguments),
-    /// Take, list and delete snapshots: all files as they were at one moment.
+    /// Take, list and delete snapshots: all files as they were at one moment; go back to one.
     Snapshot(snapshot::Arguments),
+    /// Write a snapshot, or what changed since an earlier one, as a stream for `onode receive`.
+    Send(send::Arguments),
+    /// Give a volume the files of a stream that `onode send` wrote.
+    Receive(receive::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -201,6 +206,8 @@ impl Command {
             Verb::Pool(arguments) => pool::run(arguments, output),
             Verb::Tx(arguments) => tx::run(arguments, output),
             Verb::Snapshot(arguments) => snapshot::run(arguments, output),
+            Verb::Send(arguments) => send::run(arguments, output),
+            Verb::Receive(arguments) => receive::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

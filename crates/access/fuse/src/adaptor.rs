@@ -15,7 +15,7 @@ use crate::request::faces::Faces;
 use crate::request::place::Place;
 use crate::request::snapshots::{self, FOLDER as SNAPSHOTS};
 use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, owns};
-use crate::serving::{Adaptor, VIEW_PREFIX};
+use crate::serving::{Adaptor, SEND_VIEW, VIEW_PREFIX};
 use fuser::{Errno, FileAttr, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, RenameFlags};
 use onode_base::ErrorKind;
 use onode_fs::{Attributes, Caller, RenameEnd, SetAttributes, StatFs};
@@ -320,7 +320,7 @@ impl Adaptor {
         told(place.set_xattr(&caller, place.inode(number), to.name, to.value, how))
     }
 
-    pub(crate) fn get_xattr(&self, number: INodeNo, name: &[u8], size: u32) -> Result<Value, Errno> {
+    pub(crate) fn get_xattr(&self, who: Who, number: INodeNo, name: &[u8], size: u32) -> Result<Value, Errno> {
         if Faces::owns(number) || number == SNAPSHOTS {
             return Err(errno_of(ErrorKind::NoAttribute));
         }
@@ -334,7 +334,12 @@ impl Adaptor {
         }
         let place = self.at(number)?;
         let view = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(VIEW_PREFIX));
-        let view = view.filter(|_| number == INodeNo::ROOT).and_then(|view| (self.views)(view, &self.requests));
+        let view = view.filter(|_| number == INodeNo::ROOT);
+        // A stream has all files, whoever may read them.
+        if view.is_some_and(|view| view.starts_with(SEND_VIEW)) && who.uid != 0 {
+            return Err(Errno::EPERM);
+        }
+        let view = view.and_then(|view| (self.views)(view, &self.requests));
         match view {
             Some(value) => value_of(value, size),
             None => value_of(told(place.get_xattr(place.inode(number), name))?, size),

@@ -26,6 +26,8 @@ const TTL: Duration = Duration::from_secs(3600);
 /// Attributes of the root directory whose names begin so are views of the mount. They can be read
 /// and are not listed.
 pub const VIEW_PREFIX: &str = "onode.";
+/// How views begin that only the super-user may see: they have the content of all files.
+pub const SEND_VIEW: &str = "send.";
 
 /// Makes the view of a name, which comes without [`VIEW_PREFIX`]; `None` if there is no such view.
 /// A view may tell what the kernel asked for.

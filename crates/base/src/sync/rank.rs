@@ -61,6 +61,10 @@ ranks! {
     MountFilled = "mount-filled",
     /// What came of commands for transactions.
     MountAnswers = "mount-answers",
+    /// Streams that a mount sends.
+    MountSends = "mount-sends",
+    /// One stream that a mount sends.
+    MountSend = "mount-send",
     /// Transactions of users that are open on a volume.
     TransactionsOpen = "transactions-open",
     /// Who uses a transaction of a user.

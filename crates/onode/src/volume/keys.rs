@@ -9,7 +9,7 @@ use crate::host::random_bytes;
 use crate::open::access::{Access, Users, volume_error};
 use crate::open::device;
 use crate::spec::Spec;
-use crate::volume::snapshots::Unlocked;
+use crate::volume::versioned::Unlocked;
 use onode_base::ErrorKind;
 use onode_fs::InodeNumber;
 use onode_fs::volume::VOLUME;

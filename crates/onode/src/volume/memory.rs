@@ -6,7 +6,9 @@ use crate::open::access::{Access, Opened, Users};
 use crate::open::device::refuse_member;
 use crate::open::scm::memory::{self, HeapMemory};
 use crate::spec::Spec;
-use crate::volume::{CreateOptions, MountOptions, Volume, compression_of, format, wrapped};
+use crate::volume::layers::{Layers, Opening};
+use crate::volume::transfer::received;
+use crate::volume::{CreateOptions, MountOptions, Volume, format};
 use onode_fs::volume::VOLUME;
 use onode_object::{AttributeKey, ObjectDevice as _};
 
@@ -33,8 +35,10 @@ impl Volume {
         }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
-        let mut notes = Vec::new();
-        let device = wrapped(spec, device, compression_of(&options), &mut notes)?;
+        let opened = Opened { device, faces, notes: Vec::new() };
+        let mut layers = Layers::without_snapshots(spec, opened, Opening::of(&options).compression)?;
+        received::settle(spec, &mut layers, options.read_only)?;
+        let Layers { device, faces, notes, .. } = layers;
         Ok((Self::mounted(spec, Opened { device, faces, notes }, options)?, heap))
     }
 }

@@ -8,10 +8,49 @@ use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, Obje
 
 /// The form of everything that is kept for snapshots.
 const FORM: u8 = 1;
+/// Bits of the first byte of a snapshot.
+const DELETED: u8 = 1 << 0;
+const IDENTIFIED: u8 = 1 << 1;
 /// The longest name of a snapshot, in bytes.
 pub const SNAPSHOT_NAME_BYTES_MAX: usize = 255;
 /// Snapshots that a volume has at most.
 pub const SNAPSHOTS_MAX: usize = 16_000;
+
+/// A number that says of snapshots on several volumes that they are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotId(pub [u8; 16]);
+
+impl SnapshotId {
+    /// The number that is written as text in this way.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut id = [0; 16];
+        if text.len() != 2 * id.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (byte, digits) in id.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+}
+
+impl std::fmt::Display for SnapshotId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A snapshot that is to be taken.
+#[derive(Clone, Debug)]
+pub struct NewSnapshot {
+    /// What people call it.
+    pub name: String,
+    /// When it is taken, by the clock of whoever takes it.
+    pub created: Timestamp,
+    /// A number that no other one has; without, it cannot be sent.
+    pub id: Option<SnapshotId>,
+}
 
 /// The state of all objects at one moment, kept since.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +61,8 @@ pub struct Snapshot {
     pub name: String,
     /// When it was taken, by the clock of whoever took it.
     pub created: Timestamp,
+    /// A number that no other snapshot has anywhere, but for those that were received of it.
+    pub id: Option<SnapshotId>,
     /// Objects from here on came later.
     pub(super) next_id: ObjectId,
     /// It is gone for people; what it kept is being removed.
@@ -29,34 +70,44 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Objects from here on came after it.
+    #[must_use]
+    pub const fn first_later_id(&self) -> ObjectId {
+        self.next_id
+    }
+
     const fn key(generation: u32) -> AttributeKey {
         AttributeKey::new(AttributeKind::SNAPSHOT, generation as u64)
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.is_deleted)];
+        let deleted = if self.is_deleted { DELETED } else { 0 };
+        let mut bytes = vec![if self.id.is_some() { deleted | IDENTIFIED } else { deleted }];
         bytes.extend_from_slice(&self.created.seconds.to_le_bytes());
         bytes.extend_from_slice(&self.created.nanoseconds.to_le_bytes());
         varint::put(&mut bytes, self.next_id.0);
+        bytes.extend_from_slice(self.id.as_ref().map_or(&[], |id| &id.0));
         bytes.extend_from_slice(self.name.as_bytes());
         bytes
     }
 
     fn decode(generation: u32, mut bytes: &[u8]) -> Option<Self> {
-        let is_deleted = match bytes.split_off_first()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let flags = *bytes.split_off_first().filter(|flags| **flags <= DELETED | IDENTIFIED)?;
+        let is_deleted = flags & DELETED != 0;
         let (seconds, rest) = bytes.split_first_chunk()?;
         let (nanoseconds, rest) = rest.split_first_chunk()?;
         let (seconds, nanoseconds) = (i64::from_le_bytes(*seconds), u32::from_le_bytes(*nanoseconds));
         bytes = rest;
         let next_id = ObjectId(varint::take(&mut bytes)?);
+        let mut id = None;
+        if flags & IDENTIFIED != 0 {
+            let (number, rest) = bytes.split_first_chunk()?;
+            (id, bytes) = (Some(SnapshotId(*number)), rest);
+        }
         let name = std::str::from_utf8(bytes).ok()?.to_owned();
         let is_sound = nanoseconds < 1_000_000_000 && check_name(&name).is_ok();
         let created = Timestamp { seconds, nanoseconds };
-        is_sound.then_some(Self { generation, name, created, next_id, is_deleted })
+        is_sound.then_some(Self { generation, name, created, id, next_id, is_deleted })
     }
 }
 
@@ -146,6 +197,11 @@ impl Records {
         self.shown().find(|one| one.name == name)
     }
 
+    /// The generations of all snapshots, those included that are being removed, in order.
+    pub(super) fn generations(&self) -> impl Iterator<Item = u32> {
+        self.all.iter().map(|one| one.generation)
+    }
+
     /// Whether people see the snapshot of this generation.
     pub(super) fn shows(&self, generation: u32) -> bool {
         self.all.binary_search_by_key(&generation, |one| one.generation).is_ok_and(|at| !self.all[at].is_deleted)
@@ -155,7 +211,8 @@ impl Records {
     ///
     /// # Errors
     /// `Invalid` for a name that cannot be one; `Exists`; `NoSpace` if there are too many.
-    pub(super) fn with(&self, name: &str, created: Timestamp, next_id: ObjectId) -> Result<(Self, Vec<Mutation>)> {
+    pub(super) fn with(&self, new: &NewSnapshot, next_id: ObjectId) -> Result<(Self, Vec<Mutation>)> {
+        let NewSnapshot { name, created, id } = new;
         check_name(name)?;
         if self.is_unreadable {
             return Err(malformed());
@@ -171,7 +228,8 @@ impl Records {
         // Ids that were handed out and never used come again after a mount. What then gets one came
         // after the earlier snapshots, too, and that is told by a version for the latest one only.
         let next_id = self.all.iter().map(|one| one.next_id).fold(next_id, Ord::max);
-        let snapshot = Snapshot { generation, name: name.to_owned(), created, next_id, is_deleted: false };
+        let (name, created, id) = (name.clone(), *created, *id);
+        let snapshot = Snapshot { generation, name, created, id, next_id, is_deleted: false };
         let object = ObjectId::SNAPSHOTS;
         let mut mutations = Vec::new();
         if self.next.is_none() {
@@ -218,7 +276,7 @@ impl Records {
 ///
 /// # Errors
 /// `Invalid`.
-pub(super) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let why = if name.is_empty() {
         "a snapshot needs a name"
     } else if name.len() > SNAPSHOT_NAME_BYTES_MAX {
@@ -240,17 +298,36 @@ mod tests {
     use super::*;
 
     fn taken(records: &Records, name: &str) -> Records {
-        records.with(name, Timestamp::default(), ObjectId(70)).expect("a good name").0
+        with(records, name, 70).expect("a good name")
+    }
+
+    fn with(records: &Records, name: &str, next_id: u64) -> Result<Records> {
+        let new = NewSnapshot { name: name.to_owned(), created: Timestamp::default(), id: None };
+        Ok(records.with(&new, ObjectId(next_id))?.0)
     }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let created = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
         let name = "next week".to_owned();
-        let one = Snapshot { generation: 7, name, created, next_id: ObjectId(1 << 40), is_deleted: true };
-        assert_eq!(Snapshot::decode(7, &one.encode()), Some(one.clone()));
-        for length in 0..14 {
-            assert_eq!(Snapshot::decode(7, &one.encode()[..length]), None, "{length} bytes");
+        let id = Some(SnapshotId([9; 16]));
+        let with = Snapshot { generation: 7, name, created, id, next_id: ObjectId(1 << 40), is_deleted: true };
+        let without = Snapshot { id: None, is_deleted: false, ..with.clone() };
+        for (one, least) in [(with, 36), (without, 20)] {
+            assert_eq!(Snapshot::decode(7, &one.encode()), Some(one.clone()));
+            for length in 0..least {
+                assert_eq!(Snapshot::decode(7, &one.encode()[..length]), None, "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_is_written_as_text_and_back() {
+        let id = SnapshotId([0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff]);
+        assert_eq!(id.to_string(), "0f0102030405060708090a0b0c0d0eff");
+        assert_eq!(SnapshotId::parse(&id.to_string()), Some(id));
+        for bad in ["", "+f0102030405060708090a0b0c0d0eff", "0f0102030405060708090a0b0c0d0ef"] {
+            assert_eq!(SnapshotId::parse(bad), None, "{bad}");
         }
     }
 
@@ -267,14 +344,14 @@ mod tests {
     #[test]
     fn ids_that_come_again_are_looked_after_for_earlier_snapshots() {
         let records = taken(&Records::default(), "a");
-        let later = records.with("b", Timestamp::default(), ObjectId(68)).expect("a good name").0;
+        let later = with(&records, "b", 68).expect("a good name");
         assert_eq!(later.latest().map(|one| one.next_id), Some(ObjectId(70)));
     }
 
     #[test]
     fn a_name_is_free_again_when_its_snapshot_is_deleted() {
         let records = taken(&taken(&Records::default(), "a"), "b");
-        let again = records.with("a", Timestamp::default(), ObjectId(1));
+        let again = with(&records, "a", 1);
         assert_eq!(again.map(drop).map_err(|error| error.kind), Err(ErrorKind::Exists));
         let records = taken(&records.deleting("a").expect("it is there").0, "a");
         let generations: Vec<_> = records.shown().map(|one| one.generation).collect();

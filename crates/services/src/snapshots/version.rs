@@ -204,7 +204,7 @@ impl Covered {
 ///
 /// # Errors
 /// Those of the device.
-pub(super) fn data_of<D: ObjectDevice + ?Sized>(device: &D, object: ObjectId, start: u64, end: u64) -> Result<Ranges> {
+pub(crate) fn data_of<D: ObjectDevice + ?Sized>(device: &D, object: ObjectId, start: u64, end: u64) -> Result<Ranges> {
     let mut data = Ranges::default();
     let mut at = start;
     while at < end {

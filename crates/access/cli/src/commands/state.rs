@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod health;
+pub mod list;
 pub mod map;
 pub mod stat;
 pub mod top;

@@ -5,7 +5,6 @@ pub mod dump;
 pub mod info;
 pub mod key;
 pub mod label;
-pub mod list;
 pub mod mkfs;
 pub mod pool;
 pub mod repair;

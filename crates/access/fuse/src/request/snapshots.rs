@@ -98,6 +98,7 @@ impl Shown {
         let snapshot = all.list().into_iter().find(|one| one.generation == generation)?;
         let value = match of_all {
             b"created" => Ok(format!("{}.{:09}", snapshot.created.seconds, snapshot.created.nanoseconds)),
+            b"id" => Ok(snapshot.id.map_or_else(String::new, |id| id.to_string())),
             b"kept" => all.kept_bytes(generation).map(|bytes| bytes.to_string()),
             _ => return None,
         };

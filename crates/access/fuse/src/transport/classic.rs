@@ -395,9 +395,9 @@ impl Filesystem for Classic {
         answer_empty(self.set_xattr(who(request), number, to), reply);
     }
 
-    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let _served = self.serve(Kind::Getxattr);
-        answer_value(self.get_xattr(number, name.as_bytes(), size), reply);
+        answer_value(self.get_xattr(who(request), number, name.as_bytes(), size), reply);
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {

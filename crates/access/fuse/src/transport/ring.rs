@@ -218,7 +218,7 @@ fn xattr(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8],
             return adaptor.set_xattr(head.who, head.number, to).map(|()| 0);
         }
         code::REMOVEXATTR => return adaptor.remove_xattr(head.who, head.number, text(came)?.0).map(|()| 0),
-        code::GETXATTR => adaptor.get_xattr(head.number, text(came)?.0, size)?,
+        code::GETXATTR => adaptor.get_xattr(head.who, head.number, text(came)?.0, size)?,
         _ => adaptor.list_xattrs(head.who, head.number, size)?,
     };
     encoded(payload, |to| match &value {

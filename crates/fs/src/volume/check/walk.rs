@@ -100,8 +100,9 @@ impl<'a> Walk<'a> {
                     Some(file) if self.seen.contains_key(&file.0) => {}
                     // Files come before their inodes.
                     Some(_) => self.find(Finding::new(FindingKind::LostObject, object.0)),
-                    // A member of a pool, looked at by itself, has one more.
-                    None if object == VOLUME || object == ObjectId::POOL => {}
+                    // A member of a pool, looked at by itself, has one more, and so has a
+                    // volume on memory that received a stream.
+                    None if [VOLUME, ObjectId::POOL, ObjectId::RECEIVED].contains(&object) => {}
                     None => self.inode(object)?,
                 }
             }

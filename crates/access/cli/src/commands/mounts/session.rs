@@ -1,5 +1,6 @@
 //! Serving a mount in this process until somebody ends it: what `up` and `mount` share.
 
+use crate::commands::mounts::sends::Sends;
 use crate::commands::mounts::views;
 use crate::location::where_mounted;
 use crate::signals;
@@ -83,7 +84,9 @@ impl Session {
         }
         let viewed = Arc::clone(&watched);
         let shown = options.clone();
-        let views = Box::new(move |name: &str, requests: &Requests| views::view(&viewed, &shown, requests, name));
+        let sends = Sends::default();
+        let views =
+            Box::new(move |name: &str, requests: &Requests| views::view(&viewed, &shown, &sends, requests, name));
         let mount = Mount::start(volume, directory, options, views, move || {
             // If nobody listens any more, the end is under way already.
             let _ = sender.send(Event::Ended);

@@ -3,19 +3,24 @@
 //!
 //! `onode.report` is [`Figures`] as JSON, `onode.info` and `onode.health` what the verbs of these
 //! names show, `onode.segments.N` a piece of the segment map from segment N on (an attribute holds
-//! 64 KiB at most). Between two pieces the volume goes on working.
+//! 64 KiB at most). Between two pieces the volume goes on working. What begins with `onode.send.`
+//! is a piece of a stream ([`Sends`]), for the super-user alone.
 
+use crate::commands::mounts::sends::Sends;
 use crate::commands::volumes::info;
 use crate::figures::{Figures, Segment};
 use crate::watch::Watched;
 use crate::watch::health::HealthReport;
-use onode_fuse::{Options, Requests};
+use onode_fuse::{Options, Requests, SEND_VIEW};
 
 /// Segments of one piece of the map; more might not fit an attribute.
 const PIECE: usize = 256;
 
 /// What the mount of a volume with these options answers when asked for the view `name`.
-pub fn view(watched: &Watched, options: &Options, requests: &Requests, name: &str) -> Option<Vec<u8>> {
+pub fn view(watched: &Watched, options: &Options, sends: &Sends, requests: &Requests, name: &str) -> Option<Vec<u8>> {
+    if let Some(asked) = name.strip_prefix(SEND_VIEW) {
+        return sends.piece(watched.volume(), asked);
+    }
     match name {
         "report" => {
             let mut figures = watched.figures();

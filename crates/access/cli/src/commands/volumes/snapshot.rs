@@ -1,8 +1,13 @@
-//! `onode snapshot`: takes, lists and deletes snapshots, on a mount and of an image.
+//! `onode snapshot`: takes, lists and deletes snapshots, on a mount and of an image, and goes back
+//! to one.
+
+pub mod receive;
+pub mod send;
 
 use crate::commands::files::ls::date;
 use crate::location::{self, Consent};
-use crate::signals;
+use crate::signals::{self, Stop};
+use indicatif::{ProgressBar, ProgressStyle};
 use onode::{Class, Error, Result, Snapshots, SystemClock, Volume, human_size};
 use onode_base::{Clock, Timestamp};
 use onode_console::{Output, quote};
@@ -33,6 +38,8 @@ const STEPS: u32 = 64;
     cp -a /mnt/.snapshots/before-upgrade/etc /mnt/etc   bring some back\n  \
     onode snapshot list disk.img                those of an image, when they were taken, what they keep\n  \
     onode get disk.img@before-upgrade etc .     files out of one\n  \
+    onode snapshot rollback disk.img before-upgrade     all files of it\n  \
+    onode send /mnt tuesday --from monday | ssh host onode receive backup.img\n  \
     onode snapshot delete /mnt before-upgrade   give back what only it keeps"
 )]
 pub struct Arguments {
@@ -55,6 +62,18 @@ enum SnapshotVerb {
     List {
         #[command(flatten)]
         of: Of,
+    },
+    /// Give a volume that is not mounted the files that a snapshot shows.
+    #[command(
+        after_help = "What has changed since is given up; take a snapshot first to keep it. All snapshots stay, later ones\n\
+        too, and so do the volume's number and label. If it is interrupted, the next mount ends it.\n\n\
+        Example:\n  onode umount /mnt\n  onode snapshot rollback disk.img before-upgrade"
+    )]
+    Rollback {
+        #[command(flatten)]
+        of: Of,
+        /// The name of the snapshot.
+        name: String,
     },
     /// Delete snapshots.
     #[command(after_help = "Example:\n  onode snapshot delete /mnt monday tuesday")]
@@ -110,6 +129,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
         SnapshotVerb::Create { of, name } => create(of, name.clone().unwrap_or_else(name_now), output),
         SnapshotVerb::List { of } => list(of, output),
+        SnapshotVerb::Rollback { of, name } => roll_back(of, name, output),
         SnapshotVerb::Delete { of, names } => delete(of, names, output),
     }
 }
@@ -165,6 +185,38 @@ fn told(path: &Path, name: &str) -> Option<String> {
     let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
     value.truncate(length);
     String::from_utf8(value).ok()
+}
+
+fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
+    let spec = location::spec(&of.target)?;
+    if let Some(mounted) = location::mounted(&of.target, "roll back")? {
+        let what = format!("cannot go back to the snapshot `{}` of {spec}", quote::message(name));
+        let directory = mounted.display();
+        return Err(Error::new(Class::InUse, what, "it is mounted, and programs have its files open")
+            .hint(format!("unmount it first: onode umount {directory}; or copy files from {directory}/{FOLDER}/")));
+    }
+    let stop = Stop::default();
+    stop.listen()?;
+    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::no_length() };
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} changes of objects") {
+        bar.set_style(style);
+    }
+    let done = onode::roll_back(&spec, name, &mut |changes| {
+        bar.set_position(changes);
+        match stop.asked() {
+            None => Ok(()),
+            Some(why) => Err(Error::new(Class::General, format!("went back to `{name}` in part"), why)
+                .hint(format!("the next mount ends it; so does: onode snapshot rollback {spec} {name}"))),
+        }
+    });
+    bar.finish_and_clear();
+    match done?.changes {
+        0 => output.note(&format!("nothing had changed since the snapshot `{}`", quote::message(name))),
+        changes => {
+            output.note(&format!("went back to the snapshot `{}`: {changes} changes of objects", quote::message(name)));
+        }
+    }
+    Ok(0)
 }
 
 fn delete(of: &Of, names: &[String], output: &Output) -> Result<u8> {

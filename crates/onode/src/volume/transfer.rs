@@ -1,0 +1,93 @@
+//! States of volumes: sent as a stream, received on another volume, gone back to.
+//!
+//! What is sent is what a snapshot shows, or what differs between two; what a volume is on
+//! (devices, compression, keys, its unique number and its label) stays its own.
+
+pub mod receive;
+pub mod received;
+pub mod roll_back;
+pub mod send;
+
+use crate::error::{Class, Error, Result};
+use crate::open::access::volume_error;
+use crate::spec::Spec;
+use crate::volume::layers::States;
+use onode_fs::volume::VolumeInfo;
+use onode_object::{Mutation, ObjectDevice, ObjectId};
+use onode_services::{Applied, Differences, Snapshot};
+use std::sync::Arc;
+
+/// What a volume keeps of its own when it gets the state of another one.
+struct OwnSettings {
+    info: VolumeInfo,
+}
+
+impl OwnSettings {
+    fn of(spec: &Spec, device: &dyn ObjectDevice) -> Result<Self> {
+        let info =
+            VolumeInfo::load(device).map_err(|error| crate::Volume::error(format!("cannot open {spec}"), &error));
+        Ok(Self { info: info? })
+    }
+
+    /// The same of one that has snapshots.
+    fn with_snapshots(mut self) -> Self {
+        self.info.admit_snapshots();
+        self
+    }
+
+    /// What becomes of a change.
+    fn keep(&self, mutation: Mutation) -> onode_object::Result<Option<Mutation>> {
+        self.info.keep_own(mutation)
+    }
+}
+
+/// Hears how far something is, in mutations or bytes; an error ends it.
+pub type Progress<'a> = dyn FnMut(u64) -> Result<()> + 'a;
+
+/// Whether a volume has just the state that one of its snapshots shows.
+fn is_at(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -> Result<bool> {
+    let shown = states.shown(snapshot)?;
+    let what = || format!("cannot compare the snapshot `{}` with what there is now", snapshot.name);
+    let found = Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown))
+        .and_then(|mut differences| differences.next_batch());
+    Ok(found.map_err(|error| volume_error(what(), &error))?.iter().all(is_no_change))
+}
+
+/// When something was read changes no state.
+const fn is_no_change(mutation: &Mutation) -> bool {
+    matches!(mutation, Mutation::SetAccessTime { .. })
+}
+
+/// Leads a volume back to a snapshot; how many changes that took.
+fn lead_back(
+    states: &States,
+    device: &Arc<dyn ObjectDevice>,
+    snapshot: &Snapshot,
+    own: &OwnSettings,
+    progress: &mut Progress<'_>,
+) -> Result<u64> {
+    let what = || format!("cannot go back to the snapshot `{}`", snapshot.name);
+    let failed = |error: onode_object::Error| volume_error(what(), &error);
+    let shown = states.shown(snapshot)?;
+    let mut differences =
+        Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown)).map_err(failed)?;
+    let keep = |mutation| own.keep(mutation);
+    let mut applied = Applied::new(Arc::clone(device), ObjectId(0), &keep).map_err(failed)?;
+    let mut count = 0;
+    loop {
+        let batch = differences.next_batch().map_err(failed)?;
+        if batch.is_empty() {
+            break;
+        }
+        count += batch.iter().filter(|one| !is_no_change(one)).count() as u64;
+        applied.apply(batch).map_err(failed)?;
+        progress(count)?;
+    }
+    applied.finish().map_err(failed)?;
+    Ok(count)
+}
+
+fn lacks_snapshots(what: String) -> Error {
+    Error::new(Class::Usage, what, "a volume on storage-class memory has no snapshots")
+        .hint("programs may change its content without a call; volumes on flash, two disks or a pool can have some")
+}
