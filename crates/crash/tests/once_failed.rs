@@ -3,7 +3,7 @@
 use onode_crash::task::replay;
 
 /// What each of them showed.
-const ONCE_FAILED: [(&str, &str); 8] = [
+const ONCE_FAILED: [(&str, &str); 9] = [
     ("back.triple.compressed-scm-4k.48028:802:5", "a rewritten file that found no room was empty after its close"),
     ("back.full.encrypted-scm-4k.1000:5735:30", "the same with much behind it"),
     ("back.brim.encrypted-tier-alone.1000", "a sync was refused for what had been promised"),
@@ -15,6 +15,10 @@ const ONCE_FAILED: [(&str, &str); 8] = [
         "a journal that went on elsewhere after a failure was taken for a later one",
     ),
     ("object.failing.parity-bare.4242:352:6:43:2", "the same after a second cut"),
+    (
+        "object.failing.beside-parity.1000:474:12291:9:12289",
+        "a memory two superblocks ahead was refused, and believed by the next mount",
+    ),
 ];
 
 #[test]

@@ -33,6 +33,10 @@ pub struct Beside {
     comes_and_goes: bool,
 }
 
+/// Where a memory says that it holds anything: one anchor or the other.
+const ANCHORS: usize = 2;
+const ANCHOR_BYTES: usize = 64;
+
 /// Names of shapes begin with this.
 pub const PREFIX: &str = "beside-";
 
@@ -164,6 +168,9 @@ impl Kind for Beside {
     /// to do without what stood there: nothing of it was shown.
     fn mount(&self, medium: &BesideMedium, read_only: bool) -> ObjectResult<FlashDevice> {
         let BesideImage { nand, memory } = medium.image();
+        // The first anchor of a memory that was blank may be torn.
+        let is_zero = |anchor: &[u8]| anchor.iter().all(|byte| *byte == 0);
+        let is_blank = memory.bytes.chunks(ANCHOR_BYTES).take(ANCHORS).any(is_zero);
         let of_memory = superblock_of(&Memory::new(memory, false));
         let mounted = self.mount_any(medium, read_only, false);
         // Two superblocks of which one was never programmed and the other read well just once: the
@@ -172,8 +179,9 @@ impl Kind for Beside {
         let (device, path) = if is_refused { self.mount_any(medium, read_only, true)? } else { mounted? };
         device.set_finder(Arc::new(There { memory: medium.memory.clone(), options: self.options(false) }));
         // One that is too small for a full volume is given up, which its health tells. The next
-        // mount fills it anew, and a cut leaves it with no superblock at all.
-        let is_being_filled = self.spills && of_memory.is_none();
+        // mount fills it anew, as it does with one that was refused, and a cut leaves it with no
+        // superblock at all: it is blank first of all.
+        let is_being_filled = of_memory.is_none() && (self.spills || is_blank);
         if let MountPath::Rebuilt(why) = path
             && !(is_refused || is_being_filled || self.comes_and_goes)
         {

@@ -8,7 +8,7 @@
 use crate::core::Core;
 use crate::index::beside::{MemoryOptions, MountPath};
 use crate::index::bpram::Bpram;
-use crate::index::bpram::mount::{Opened, Refused, held_in, stands_with};
+use crate::index::bpram::mount::{Opened, Refused, held_in, standing_with};
 use crate::medium::ring;
 use crate::options::MountOptions;
 use crate::recover::replay::{Recovery, finish_segments};
@@ -103,9 +103,9 @@ fn rebuilt(
     // lacks.
     let uuid = &found.superblock.uuid;
     let held = held_in(&*memory, uuid);
-    let is_ours = stands_with(&*memory, uuid, found.superblock.generation.get());
+    let standing = standing_with(&*memory, uuid, found.superblock.generation.get());
     let mut core = Core::mount_found(nand, &found, options, held)?;
-    if found.is_buffered() && !is_ours && !core.recovery.held_fits() {
+    if found.is_buffered() && standing.is_none() && !core.recovery.held_fits() {
         core.accept(
             "the memory beside the flash held the last synced changes, up to a page of them, and it is missing, or \
              another one than it was",
@@ -119,6 +119,11 @@ fn rebuilt(
     core.checkpoints.set_clean(false);
     core.prepare_writing()?;
     core.checkpoints.write_superblock(&mut core.index, &mut core.log, false)?;
+    // Nor does this one, which is ahead of a flash whose last superblocks a cut took: until it is
+    // blank it must not be taken for the state that the flash goes on from.
+    while standing.is_some_and(|known| known >= core.checkpoints.ring().generation()) {
+        core.checkpoints.write_superblock(&mut core.index, &mut core.log, false)?;
+    }
     let mut core = core.recovered(options)?;
     if core.log.store().latch().why().is_some() {
         return Ok(core);

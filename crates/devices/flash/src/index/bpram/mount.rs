@@ -37,12 +37,12 @@ pub fn superblock_of(memory: &dyn Pmem) -> Option<u32> {
     parse_superblock(superblock).map(|(superblock, _)| superblock.generation.get())
 }
 
-/// Whether `memory` is that of the volume `uuid` as it was used last: it stands where the flash
-/// does, at the superblock `generation`, or ahead of it. The memory goes first, and a cut may have
-/// taken the last superblocks from the flash.
-pub fn stands_with(memory: &dyn Pmem, uuid: &[u8; 16], generation: u32) -> bool {
+/// The superblock of which `memory` is, if it is that of the volume `uuid` as it was used last: it
+/// stands where the flash does, at the superblock `generation`, or ahead of it. The memory goes
+/// first, and a cut may have taken the last superblocks from the flash.
+pub fn standing_with(memory: &dyn Pmem, uuid: &[u8; 16], generation: u32) -> Option<u32> {
     let is_ours = read_anchors(memory).first().is_some_and(|(_, anchor)| anchor.uuid == *uuid);
-    is_ours && superblock_of(memory).is_some_and(|known| known.wrapping_sub(generation) <= AHEAD_MAX)
+    superblock_of(memory).filter(|known| is_ours && known.wrapping_sub(generation) <= AHEAD_MAX)
 }
 
 /// A memory that was taken up.
