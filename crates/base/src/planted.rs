@@ -28,6 +28,10 @@ bugs! {
     SnapshotKeptBefore,
     /// snapshots: what a deleted one kept is removed, though the one before it needs it.
     SnapshotBeforeForgotten,
+    /// streams: what came behind the end that an object had is not looked at.
+    StreamTailForgotten,
+    /// streams: attributes that an object did not have are not looked at.
+    StreamAbsenceForgotten,
     /// flash: a sync returns before the journal page is programmed.
     AckBeforeProgram,
     /// flash: the journal page is programmed, the content it refers to later.

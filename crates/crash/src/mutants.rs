@@ -32,7 +32,7 @@ const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads, damage or the loss of a device alone:
 /// `planted_faults` of the services finds them.
-const ELSEWHERE: [Bug; 18] = [
+const ELSEWHERE: [Bug; 20] = [
     Bug::StagedGateOpen,
     Bug::StagedConflictIgnored,
     Bug::ServicesChecksumIgnored,
@@ -44,6 +44,8 @@ const ELSEWHERE: [Bug; 18] = [
     Bug::EncryptedReadBeside,
     Bug::EncryptedPartStays,
     Bug::EncryptedDebtForgotten,
+    Bug::StreamTailForgotten,
+    Bug::StreamAbsenceForgotten,
     Bug::PoolChangesForgotten,
     Bug::PoolDamageTold,
     Bug::PoolSplitMerged,

@@ -106,10 +106,17 @@ fn staged_cuts() -> Result<(), String> {
     (1..4).try_for_each(|seed| common::cuts::run(wrap, seed, 40).map(|_| ()))
 }
 
+fn streams() -> Result<(), String> {
+    (1..=6).for_each(|seed| common::streams::follow(seed, [false, false]));
+    Ok(())
+}
+
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 30] = [
+    let all: [(Bug, Look); 32] = [
+        (Bug::StreamTailForgotten, streams),
+        (Bug::StreamAbsenceForgotten, streams),
         (Bug::StagedGateOpen, staged_gate),
         (Bug::StagedConflictIgnored, staged_history),
         (Bug::StagedInParts, staged_cuts),

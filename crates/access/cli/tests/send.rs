@@ -267,3 +267,32 @@ fn a_mounted_volume_sends_while_it_is_used() {
     onode!("umount", &directory).succeeds();
     onode!("check", &replica).succeeds();
 }
+
+#[test]
+fn a_replica_without_room_goes_back() {
+    let place = Place::new("send-full");
+    let source = place.path("source.img").display().to_string();
+    let replica = place.path("replica.img").display().to_string();
+    onode!("mkfs", &source, "--size", "64M").succeeds();
+    onode!("put", &source, place.file("first", &bytes(1, 4_000_000)), "/first").succeeds();
+    onode!("put", &source, place.file("second", &bytes(2, 4_000_000)), "/second").succeeds();
+    onode!("snapshot", "create", &source, "one").succeeds();
+    onode!("send", &source, "one", "-o", place.path("one")).succeeds();
+    onode!("mkfs", &replica, "--size", "24M").succeeds();
+    onode!("receive", &replica, place.path("one")).succeeds();
+    let before = tree(&place, &replica, &[]);
+    // Old files change before new ones come, of which there are too many.
+    onode!("put", &source, place.file("first", &bytes(3, 4_000_000)), "/first").succeeds();
+    for number in 0..8 {
+        onode!("put", &source, place.file("more", &bytes(9 + number, 3_000_000)), format!("/more{number}")).succeeds();
+    }
+    onode!("snapshot", "create", &source, "two").succeeds();
+    onode!("send", &source, "two", "--from", "one", "-o", place.path("two")).succeeds();
+    onode!("receive", &replica, place.path("two")).fails(15);
+    // The next change of it goes back first.
+    onode!("mkdir", &replica, "/mine").succeeds();
+    onode!("rm", "-r", &replica, "/mine").succeeds();
+    let after: Vec<_> = tree(&place, &replica, &[]).into_iter().filter(|one| !one.0.is_empty()).collect();
+    assert!(after == before.into_iter().filter(|one| !one.0.is_empty()).collect::<Vec<_>>());
+    onode!("check", &replica).succeeds();
+}

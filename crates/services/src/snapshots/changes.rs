@@ -8,6 +8,7 @@ use crate::ranges::Ranges;
 use crate::snapshots::Versioned;
 use crate::snapshots::record::Snapshot;
 use crate::snapshots::version::{Completeness, List, Version, is_kept, present};
+use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, ObjectDevice, ObjectId, Result};
 use std::collections::BTreeSet;
 
@@ -108,7 +109,9 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
             let covered = version.covers(self.inner(), 0, version.size)?;
             covered.data.iter().chain(covered.holes.iter()).for_each(|(from, until)| content.add(from, until));
             // What lay behind the end came later.
-            content.add(version.size, u64::MAX);
+            if !is_planted(Bug::StreamTailForgotten) {
+                content.add(version.size, u64::MAX);
+            }
         }
         Ok(ObjectChange::Part { keys, content })
     }
@@ -118,8 +121,10 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         while let Some(from) = next {
             let found = self.inner().attributes(version.id, from, AT_ONCE)?;
             next = found.last().and_then(|(key, _)| key.next());
+            let is_absent =
+                |key: AttributeKey| key.kind >= AttributeKind::FIRST_ABSENT && !is_planted(Bug::StreamAbsenceForgotten);
             let told = found.into_iter().map(|(key, _)| key);
-            keys.extend(told.filter(|key| is_kept(*key) || key.kind >= AttributeKind::FIRST_ABSENT).map(present));
+            keys.extend(told.filter(|key| is_kept(*key) || is_absent(*key)).map(present));
         }
         Ok(())
     }

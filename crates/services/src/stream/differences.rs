@@ -33,12 +33,13 @@ struct Compared {
 
 /// Which objects are looked at next.
 enum Ahead {
+    /// Those from here on of the other state, which this one may not have. They come first: what
+    /// goes makes room.
+    Gone(ObjectId),
     /// These.
-    Changed(BTreeSet<ObjectId>),
+    Changed,
     /// Those that there are from here on.
     Listed(ObjectId),
-    /// Those from here on of the other state, which this one may not have.
-    ListedBefore(ObjectId),
     Nothing,
 }
 
@@ -61,6 +62,7 @@ pub struct Differences {
     state: Arc<dyn ObjectDevice>,
     before: Option<Compared>,
     ahead: Ahead,
+    changed: BTreeSet<ObjectId>,
     found: Vec<ObjectId>,
     current: Option<Current>,
     batch: Vec<Mutation>,
@@ -71,7 +73,7 @@ impl Differences {
     /// From nothing to all that a device shows.
     #[must_use]
     pub fn whole(state: Arc<dyn ObjectDevice>) -> Self {
-        Self::new(state, None, Ahead::Listed(ObjectId(0)))
+        Self::new(state, None, BTreeSet::new())
     }
 
     /// From a snapshot to a later one. `from` and `to` show the two, with all services that stand
@@ -109,11 +111,15 @@ impl Differences {
         // The others are listed.
         drop(changed.split_off(&span.next_id()));
         let before = Compared { state: from, versioned: Arc::clone(versioned), span };
-        Ok(Self::new(to, Some(before), Ahead::Changed(changed)))
+        Ok(Self::new(to, Some(before), changed))
     }
 
-    fn new(state: Arc<dyn ObjectDevice>, before: Option<Compared>, ahead: Ahead) -> Self {
-        Self { state, before, ahead, found: Vec::new(), current: None, batch: Vec::new(), batch_bytes: 0 }
+    fn new(state: Arc<dyn ObjectDevice>, before: Option<Compared>, changed: BTreeSet<ObjectId>) -> Self {
+        let ahead = match &before {
+            Some(before) => Ahead::Gone(before.span.next_id()),
+            None => Ahead::Listed(ObjectId(0)),
+        };
+        Self { state, before, ahead, changed, found: Vec::new(), current: None, batch: Vec::new(), batch_bytes: 0 }
     }
 
     /// The next mutations; none after the last ones.
@@ -151,7 +157,8 @@ impl Differences {
             }
             let next_id = self.before.as_ref().map_or(ObjectId(0), |before| before.span.next_id());
             let (device, from) = match (&mut self.ahead, &self.before) {
-                (Ahead::Changed(changed), _) => match changed.pop_first() {
+                (Ahead::Gone(from), Some(before)) => (&before.state, from),
+                (Ahead::Changed, _) => match self.changed.pop_first() {
                     Some(object) => return Ok(Some(object)),
                     None => {
                         self.ahead = Ahead::Listed(next_id);
@@ -159,8 +166,7 @@ impl Differences {
                     }
                 },
                 (Ahead::Listed(from), _) => (&self.state, from),
-                (Ahead::ListedBefore(from), Some(before)) => (&before.state, from),
-                (Ahead::ListedBefore(_) | Ahead::Nothing, _) => return Ok(None),
+                (Ahead::Gone(_) | Ahead::Nothing, _) => return Ok(None),
             };
             self.found = device.list(*from, AT_ONCE)?;
             self.found.reverse();
@@ -169,7 +175,7 @@ impl Differences {
                 continue;
             }
             self.ahead = match self.ahead {
-                Ahead::Listed(_) => Ahead::ListedBefore(next_id),
+                Ahead::Gone(_) => Ahead::Changed,
                 _ => Ahead::Nothing,
             };
         }
@@ -177,9 +183,9 @@ impl Differences {
 
     /// Begins with an object; `None` if all is told of it.
     fn begin(&mut self, object: ObjectId) -> Result<Option<Current>> {
-        let is_again = matches!(self.ahead, Ahead::ListedBefore(_));
         let now = stat(self.state.as_ref(), object)?;
-        if is_again && now.is_some() {
+        // It is told when it is listed.
+        if matches!(self.ahead, Ahead::Gone(_)) && now.is_some() {
             return Ok(None);
         }
         let Some(before) = &self.before else { return Ok(now.map(|now| self.create(object, &now))) };

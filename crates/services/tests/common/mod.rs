@@ -17,5 +17,6 @@ pub mod snapshots;
 pub mod spy;
 pub mod staged_gate;
 pub mod staged_history;
+pub mod streams;
 pub mod transacting;
 pub mod vault;
