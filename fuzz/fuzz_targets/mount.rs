@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use onode_media::{Geometry, SimNand};
 use std::sync::LazyLock;
 
+#[allow(dead_code, reason = "it uses a part")]
 #[path = "../../crates/devices/flash/tests/common/mod.rs"]
 mod common;
 

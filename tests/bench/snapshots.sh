@@ -72,4 +72,4 @@ told("delete one", [timed(lambda: os.rmdir(f"{folder}/{number}")) for number in 
 PYTHON
 "$ONODE" umount "$work/mnt"
 "$ONODE" check "$work/disk.img"
-cargo test --release --quiet -p onode-services --test snapshots -- overwritten --nocapture | grep 'a snapshot'
+cargo test --release --quiet -p onode-services --test all snapshots::flash_keeps -- --nocapture | grep 'a snapshot'

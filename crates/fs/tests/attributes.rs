@@ -1,7 +1,6 @@
 //! Modes, owners, times, extended attributes and ACLs.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_base::Timestamp;
 use onode_fs::*;
 

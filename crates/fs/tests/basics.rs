@@ -1,7 +1,6 @@
 //! The calls one by one, with what POSIX says about each.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_fs::*;
 use onode_object::ObjectDevice;
 

@@ -1,9 +1,8 @@
 //! One damage per finding: the check names exactly it, the repair mends it, and nothing else
 //! changes.
 
-mod common;
+use crate::common::*;
 use check::{Finding, FindingKind, Severity, check, repair};
-use common::*;
 use onode_base::{ErrorKind, Timestamp};
 use onode_fs::inode::Inode;
 use onode_fs::*;

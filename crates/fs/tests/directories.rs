@@ -1,7 +1,6 @@
 //! Directories large and in motion.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_base::Prng;
 use onode_fs::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,8 @@
 //! Hints of people: read and set as attributes, handed on by directories, explained, and refused
 //! without a change when they make no sense.
 
-mod common;
-use common::recorder::Recorder;
-use common::*;
+use crate::common::recorder::Recorder;
+use crate::common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
 use onode_fs::*;

@@ -2,8 +2,8 @@
 //!
 //! Set `ONODE_FS_SEED` to replay one seed; every failure names its own.
 
-mod common;
-use common::*;
+use crate::common;
+use crate::common::*;
 use onode_base::Prng;
 use onode_fs::*;
 use std::collections::{BTreeMap, BTreeSet};

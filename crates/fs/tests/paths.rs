@@ -1,7 +1,6 @@
 //! The path calls.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_fs::*;
 
 #[test]

@@ -1,9 +1,8 @@
 //! Directories mapped to sections of a tiered device: who hands what on to whom, and the attributes
 //! that show it.
 
-mod common;
-use common::recorder::Recorder;
-use common::*;
+use crate::common::recorder::Recorder;
+use crate::common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
 use onode_fs::placement::{MOVE, SECTIONS};

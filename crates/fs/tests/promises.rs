@@ -1,9 +1,8 @@
 //! What a crash, a full device and a failing one leave: the promises of `docs/semantics.md`.
 
-mod common;
+use crate::common::recorder::Recorder;
+use crate::common::*;
 use check::{FindingKind, check, repair};
-use common::recorder::Recorder;
-use common::*;
 use onode_base::clock::ManualClock;
 use onode_base::{Prng, Timestamp};
 use onode_fs::*;

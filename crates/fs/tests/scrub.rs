@@ -1,8 +1,7 @@
 //! Scrubs of a volume on a device that says what is damaged: step by step, kept and gone on with,
 //! by one program at a time, and in the background.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_base::Timestamp;
 use onode_base::clock::ManualClock;
 use onode_fs::scrub::SCRUB;

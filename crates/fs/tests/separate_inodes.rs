@@ -1,24 +1,14 @@
 //! All tests once more on volumes whose inodes are objects of their own.
-#![expect(clippy::duplicate_mod, reason = "each file brings what the tests share")]
 
-#[path = "attributes.rs"]
 mod attributes;
-#[path = "basics.rs"]
 mod basics;
-#[path = "check.rs"]
 mod check;
 mod common;
-#[path = "directories.rs"]
 mod directories;
-#[path = "model.rs"]
 mod model;
-#[path = "paths.rs"]
 mod paths;
-#[path = "promises.rs"]
 mod promises;
-#[path = "scrub.rs"]
 mod scrub;
-#[path = "threads.rs"]
 mod threads;
 
 use common::{ROOT, names};

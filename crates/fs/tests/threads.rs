@@ -1,8 +1,7 @@
 //! Many threads at once: nobody waits for ever, everybody reads what was written, and the volume is
 //! sound at the end.
 
-mod common;
-use common::*;
+use crate::common::*;
 use onode_base::Prng;
 use onode_fs::*;
 

@@ -1,9 +1,7 @@
 //! Volumes with a memory beside the flash, by their specs: a memory that is missing, empty, cut
 //! short or damaged is filled again or is a loss, and the check of the medium looks into it.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::medium::check_medium;
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
 use onode_fs::{Caller, InodeNumber};

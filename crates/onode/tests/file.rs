@@ -1,8 +1,6 @@
 //! A volume as a program uses it: by paths, with files that read, write and seek.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, FileType, Volume};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, SeekFrom, Write};

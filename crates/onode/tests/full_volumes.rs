@@ -6,9 +6,7 @@
 //! `ONODE_FULL_ROUNDS` sets the rounds of each (1 if not given, so that the whole takes seconds;
 //! the soak takes 50), `ONODE_FULL_SIZE` the bytes of the volumes.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
 use onode_fs::{Caller, FileSystem, InodeNumber, StatFs};

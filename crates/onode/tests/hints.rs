@@ -1,5 +1,4 @@
 //! Hints by path: what a volume tells and takes, and what its device says it made of them.
-#![cfg(feature = "flash")]
 
 use onode::{Class, CreateOptions, Explanation, Hint, MountOptions, Origin, Spec, Volume};
 use std::path::PathBuf;

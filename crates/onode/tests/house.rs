@@ -103,6 +103,30 @@ fn files_hold_one_concept_and_say_what_they_are() {
     }
 }
 
+/// Where cargo does not look for tests by itself, a file that nobody names is run by nothing.
+#[test]
+fn every_file_of_tests_is_a_part_of_a_program() {
+    let (mut seen, mut lost) = (0, Vec::new());
+    for folder in crate_folders() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let main = fs::read_to_string(folder.join("tests/main.rs")).unwrap();
+        for path in fs::read_dir(folder.join("tests")).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let Some(module) = name.strip_suffix(".rs") else { continue };
+            seen += 1;
+            let is_module = main.lines().any(|line| line == format!("mod {module};"));
+            if !is_module && !manifest.contains(&format!("path = \"tests/{name}\"")) {
+                lost.push(path.strip_prefix(root().join("crates")).unwrap().to_path_buf());
+            }
+        }
+    }
+    assert!(seen > 100, "only {seen} files of tests were found");
+    assert!(lost.is_empty(), "neither tests/main.rs nor Cargo.toml name {lost:#?}");
+}
+
 #[test]
 fn ground_crates_work_without_an_operating_system() {
     for (name, folder) in [

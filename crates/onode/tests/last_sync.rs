@@ -1,9 +1,7 @@
 //! The last sync before a crash of the process, on flash in an image: each page of it damaged
 //! afterwards.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Severity, Spec, Volume};
 use onode_fs::{Caller, Follow};

@@ -1,8 +1,6 @@
 //! Directories that a spec maps to sections of the fast disk, or past it.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, CreateOptions, Hint, MountOptions, Spec, Volume};
 
 fn create(spec: &str) -> onode::Result<()> {

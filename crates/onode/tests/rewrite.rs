@@ -1,12 +1,8 @@
 //! Content that was written before a volume compressed is stored anew: fewer bytes, and nothing
 //! else of a file changes.
 
-mod common;
-#[path = "common/compressed.rs"]
-mod compressed;
-
-use common::Folder;
-use compressed::{close, make, open, text};
+use crate::common::Folder;
+use crate::compressed::{close, make, open, text};
 use onode::{Compression, InodeNumber, Spec, Volume};
 use onode_fs::{Allocate, Caller, ErrorKind, Follow};
 

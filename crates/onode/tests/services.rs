@@ -1,12 +1,8 @@
 //! Compressed volumes through the facade: what a mount with `compress` wrote reads the same however
 //! the volume is opened later, and one that was never mounted so has no trace of it.
 
-mod common;
-#[path = "common/compressed.rs"]
-mod compressed;
-
-use common::Folder;
-use compressed::{close, make, open, text};
+use crate::common::Folder;
+use crate::compressed::{close, make, open, text};
 use onode::{Compression, Spec, Volume, open_device, repair_files};
 use onode_fs::volume::{VOLUME, VolumeInfo};
 use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, RenameFlags};

@@ -1,9 +1,7 @@
 //! What a mount chooses for its device: it is heeded, told, and refused where the device has no
 //! such thing.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, CreateOptions, MountOptions, Settings, Spec, Volume};
 
 fn open(spec: &str, settings: Settings) -> onode::Result<Volume> {

@@ -1,9 +1,7 @@
 //! The smallest volumes on flash, of the shape that they have if only their size is said: filled,
 //! closed full, read again, emptied, several times.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, Volume};
 
 /// Content of 1,000 bytes that no other file has.

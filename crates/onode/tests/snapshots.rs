@@ -1,8 +1,6 @@
 //! Snapshots of volumes: full ones, and ones that cannot have any.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, Volume};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,7 @@
 //! Volumes on two disks as files: what check and repair do about damage on either, and what a new
 //! fast disk keeps.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::medium::{check_medium, repair_medium};
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::Prng;

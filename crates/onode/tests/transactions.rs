@@ -1,8 +1,6 @@
 //! Transactions of users from a program: what others see, what conflicts, and when they end.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
 
 fn ram() -> Volume {

@@ -1,8 +1,7 @@
 //! The suite that every device runs, over memory with content compressed or encrypted.
 
-mod common;
-
-use common::vault::Vault;
+use crate::common;
+use crate::common::vault::Vault;
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
 use onode_services::{Compressed, Encrypted};

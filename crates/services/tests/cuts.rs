@@ -1,9 +1,7 @@
 //! Power cuts on flash, at every operation, while wrapped content is rewritten and cut.
 
-mod common;
-
-use common::cuts::cut_at_every_operation;
-use common::vault::Vault;
+use crate::common::cuts::cut_at_every_operation;
+use crate::common::vault::Vault;
 use onode_object::Compression;
 use onode_services::Compressed;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Damage of what is stored, and of the attributes that tell of it.
 
-mod common;
-
+use crate::common;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice,
     Transaction,

@@ -1,16 +1,9 @@
 //! The suite that every device runs, over each kind of device with content compressed,
 //! encrypted, and both: on its simulated medium, across cuts of power.
 
-mod common;
-#[path = "../../devices/flash/tests/common/mod.rs"]
-mod flash;
-#[path = "../../devices/scm/tests/common/mod.rs"]
-mod scm;
-#[path = "../../devices/tier/tests/common/mod.rs"]
-mod tier;
-
-use common::pool::{Mounted as Member, Pooled, Ram};
-use common::vault::Vault;
+use crate::common::pool::{Mounted as Member, Pooled, Ram};
+use crate::common::vault::Vault;
+use crate::{common, flash, scm, tier};
 use onode_base::sync::{Mutex, rank};
 use onode_object::conformance::Harness;
 use onode_object::{

@@ -1,8 +1,6 @@
 //! Encrypted volumes: what can be seen of them, who can open them, and what is told of damage.
 
-mod common;
-
-use common::secrecy::{HOLDERS, Witness, damage, long_attributes, made, nonces, opened, secret, slot};
+use crate::common::secrecy::{HOLDERS, Witness, damage, long_attributes, made, nonces, opened, secret, slot};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
 };

@@ -1,10 +1,8 @@
 //! Random histories of content, compressed or encrypted, against the device in memory that is
 //! neither, not only at the end of each but between one transaction and the next.
 
-mod common;
-
-use common::history::{History, Wrap};
-use common::vault::Vault;
+use crate::common::history::{History, Wrap};
+use crate::common::vault::Vault;
 use onode_object::Compression;
 use onode_services::Compressed;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Nonsense in place of what the wrapper stored: every call answers, none panics. The fuzz target
 //! `compressed` looks for more.
 
-mod common;
-
-use common::hostile::survive;
+use crate::common::hostile::survive;
 use onode_base::Prng;
 use onode_object::RamDevice;
 use onode_object::{AttributeKey, AttributeKind, Compression, Durability, Hints, ObjectDevice, ObjectId, Transaction};

@@ -1,11 +1,10 @@
 //! Members of a pool that fail, lie, are full, go and come back: nothing is lost, the program hears
 //! of nothing, and members are equal afterwards.
 
-mod common;
-
-use common::faulty::{Fault, Faulty};
-use common::losses::{differ, ram, run, seen, tend};
-use common::pool::{Device, members};
+use crate::common;
+use crate::common::faulty::{Fault, Faulty};
+use crate::common::losses::{differ, ram, run, seen, tend};
+use crate::common::pool::{Device, members};
 use onode_object::{Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Result, SyncScope, Transaction};
 use onode_services::{Pool, PoolMember, PoolMemberState};
 use std::sync::Arc;
@@ -56,6 +55,11 @@ fn what_changed_while_a_member_was_away_is_not_read_from_it() {
 #[test]
 fn a_member_that_failed_and_went_on_alone_is_refused() {
     common::absences::split_by_a_failure().expect("refused");
+}
+
+#[test]
+fn two_members_that_both_went_on_alone_are_refused() {
+    common::absences::splits().expect("refused");
 }
 
 /// A pool of devices in memory, which stay when it is closed.

@@ -1,15 +1,8 @@
 //! The suite that every device runs, over pools of devices of every kind, across cuts of power, and
 //! with services above them.
 
-mod common;
-#[path = "../../devices/flash/tests/common/mod.rs"]
-mod flash;
-#[path = "../../devices/scm/tests/common/mod.rs"]
-mod scm;
-#[path = "../../devices/tier/tests/common/mod.rs"]
-mod tier;
-
-use common::pool::{Mounted, Pooled, Ram};
+use crate::common::pool::{Mounted, Pooled, Ram};
+use crate::{flash, scm, tier};
 use std::sync::Arc;
 
 /// What tells which changes there were takes some room.

@@ -1,13 +1,8 @@
 //! Snapshots over each kind of device that can have them.
 
-mod common;
-#[path = "../../devices/flash/tests/common/mod.rs"]
-mod flash;
-#[path = "../../devices/tier/tests/common/mod.rs"]
-mod tier;
-
-use common::pool::{Mounted, Pooled, Ram};
-use common::snapshots::run;
+use crate::common::pool::{Mounted, Pooled, Ram};
+use crate::common::snapshots::run;
+use crate::{flash, tier};
 use onode_base::{Prng, Timestamp};
 use onode_media::Nand;
 use onode_object::{

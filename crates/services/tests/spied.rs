@@ -1,9 +1,7 @@
 //! What only a device can show that is full, damaged or shared at will: what is refused, what is
 //! not, how large transactions become, and that no two threads wait for each other.
 
-mod common;
-
-use common::spy::Spy;
+use crate::common::spy::Spy;
 use onode_base::Prng;
 use onode_object::{
     AttributeKey, AttributeKind, Compression, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction,

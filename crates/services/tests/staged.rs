@@ -1,9 +1,7 @@
 //! Transactions of users: what the suite of every device says of a view, and of a device on which
 //! every commit is one.
 
-mod common;
-
-use common::transacting::Transacting;
+use crate::common::transacting::Transacting;
 use onode_object::conformance::Harness;
 use onode_object::{ObjectDevice, RamDevice};
 use onode_services::{Staged, View};

@@ -1,10 +1,8 @@
 //! Transactions of users across cuts of power, at every operation of a chip and at every call of a
 //! device: all of each or nothing, and nothing hidden is left.
 
-mod common;
-
-use common::cuts::cut_at_every_operation;
-use common::transacting::Transacting;
+use crate::common::cuts::cut_at_every_operation;
+use crate::common::transacting::Transacting;
 use onode_object::Compression;
 use onode_services::Compressed;
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Transactions of users when something goes wrong: a device that stops at any call, is full or
 //! damaged, and one that may only be read after a cut.
 
-mod common;
-
-use common::faulty::{Fault, Faulty};
+use crate::common::faulty::{Fault, Faulty};
 use onode_base::Prng;
 use onode_object::conformance::{Tree, dump};
 use onode_object::{

@@ -1,7 +1,7 @@
 //! Random histories of several transactions and plain changes beside each other, and readers beside
 //! large commits.
 
-mod common;
+use crate::common;
 
 #[test]
 fn transactions_in_memory_are_as_if_one_followed_another() {

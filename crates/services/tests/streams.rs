@@ -1,12 +1,9 @@
 //! Streams: what a snapshot shows, or what changed between two, gives another device that state,
 //! whatever services stand on either.
 
-mod common;
-#[path = "../../devices/flash/tests/common/mod.rs"]
-mod flash;
-
-use common::pool::Mounted;
-use common::streams::{AnyDevice, Stack, assert_same, follow};
+use crate::common::pool::Mounted;
+use crate::common::streams::{AnyDevice, Stack, assert_same, follow};
+use crate::flash;
 use onode_base::{Prng, Timestamp};
 use onode_object::conformance::{Generator, dump};
 use onode_object::{Durability, ErrorKind, Hints, Mutation, ObjectDevice, ObjectId, RamDevice, SyncScope, Transaction};

@@ -1,11 +1,9 @@
 //! Readers beside a writer.
 
-mod common;
-
-use common::faulty::{Fault, Faulty};
-use common::pool::{Device, members};
-use common::readers::run;
-use common::vault::Vault;
+use crate::common::faulty::{Fault, Faulty};
+use crate::common::pool::{Device, members};
+use crate::common::readers::run;
+use crate::common::vault::Vault;
 use onode_object::Compression;
 use onode_services::{Compressed, Pool};
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Volumes on flash with their index in a memory beside it: every command works on them, and a
 //! memory that is missing, behind or somebody else's is met with words.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear};
+use crate::common::{Expect, Place, has_fuse, is_clear};
 use std::fs;
 
 #[test]

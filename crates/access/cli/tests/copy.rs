@@ -1,8 +1,6 @@
 //! The options of `get`, `put` and `cp`: what is left out, skipped, completed, told and kept.
 
-mod common;
-
-use common::{Expect, Place, Running, is_clear, is_root, onode, wait_until};
+use crate::common::{Expect, Place, Running, is_clear, is_root, onode, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;

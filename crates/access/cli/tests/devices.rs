@@ -1,9 +1,7 @@
 //! Volumes on block devices and on files used like one: every command works on them, and every
 //! refusal is clear and leaves the device as it was.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_clear, is_root};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, is_root};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

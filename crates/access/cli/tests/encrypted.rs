@@ -1,9 +1,7 @@
 //! Encrypted volumes as people use them: made, opened by every command and mounted with a key,
 //! refused without one, and their keys changed.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear, onode};
+use crate::common::{Expect, Place, has_fuse, is_clear, onode};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! Every bad input: its exit code, a clear message, and an image that is byte for byte as it was.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear, is_root};
+use crate::common::{self, Expect, Place, has_fuse, is_clear, is_root};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;

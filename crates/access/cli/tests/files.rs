@@ -1,8 +1,6 @@
 //! The commands that work on an image without mounting it.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, onode};
+use crate::common::{Expect, Place, has_fuse, onode};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};

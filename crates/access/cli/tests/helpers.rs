@@ -1,9 +1,7 @@
 //! The command under the names by which mkfs(8) and fsck(8) call it: links to it, as packages make
 //! them. What mount(8) calls is in `mount.rs`.
 
-mod common;
-
-use common::{Expect, Place, is_root};
+use crate::common::{Expect, Place, is_root};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};

@@ -1,8 +1,6 @@
 //! `onode set`, `get-hints` and `stat --why`: on images and on mounts, by command and by attribute.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_clear};
+use crate::common::{self, Expect, Place, Running, has_fuse, is_clear};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde_json::Value;

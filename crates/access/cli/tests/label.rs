@@ -1,8 +1,6 @@
 //! Labels, and what is told of the volumes of a computer.
 
-mod common;
-
-use common::{Expect, Place, has_fuse};
+use crate::common::{Expect, Place, has_fuse};
 use std::fs;
 
 #[test]

@@ -1,9 +1,7 @@
 //! Volumes that are made with files in them: what they hold, that they are the same bytes each
 //! time, and that nothing is left of one that fails.
 
-mod common;
-
-use common::{Expect, Place, Running, is_clear, is_root};
+use crate::common::{self, Expect, Place, Running, is_clear, is_root};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,6 @@
 //! Mounts from their start to every kind of end: signals, unmounts by others, kills.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_mounted, is_root, onode, wait_until};
+use crate::common::{Expect, Place, Running, has_fuse, is_mounted, is_root, onode, wait_until};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};

@@ -1,9 +1,7 @@
 //! Pools as people use them: made, mounted, a member killed in every way and brought back,
 //! replaced, and refused where two histories would become one.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear};
+use crate::common::{Expect, Place, has_fuse, is_clear};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;

@@ -2,9 +2,7 @@
 //! program once, which takes longer than what is done meanwhile, so none may be added without being
 //! seen.
 
-mod common;
-
-use common::{Expect, Place, has_fuse};
+use crate::common::{Expect, Place, has_fuse};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

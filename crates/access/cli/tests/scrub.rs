@@ -2,9 +2,7 @@
 //! where it cannot; a scrub can be interrupted and goes on where it was; and mounts scrub in the
 //! background.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_clear, unmount, wait_until};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, unmount, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

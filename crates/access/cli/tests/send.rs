@@ -1,8 +1,6 @@
 //! Streams from one volume to another, mounted or not, of every kind; and going back to a snapshot.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_root};
+use crate::common::{Expect, Place, has_fuse, is_root};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

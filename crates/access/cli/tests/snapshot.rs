@@ -1,8 +1,6 @@
 //! Snapshots: on a mount and in an image, of every kind of volume that can have some.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, wait_until};
+use crate::common::{Expect, Place, has_fuse, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,9 +1,7 @@
 //! `onode spaces` in use: what is made is listed, moved, grown and removed, and every mistake is
 //! told.
 
-mod common;
-
-use common::{Expect, Place, is_clear};
+use crate::common::{self, Expect, Place, is_clear};
 use std::fs;
 use std::path::Path;
 

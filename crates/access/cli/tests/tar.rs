@@ -1,9 +1,7 @@
 //! Tar archives: what GNU tar writes comes into an image, GNU tar reads what comes out, and hostile
 //! archives touch nothing outside of their directory.
 
-mod common;
-
-use common::{Expect, Place, is_clear, is_root};
+use crate::common::{Expect, Place, is_clear, is_root};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;

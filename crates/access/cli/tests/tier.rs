@@ -2,9 +2,7 @@
 //! without a mount, and a fast disk that is missing, somebody else's, given up or made anew costs
 //! no byte.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear, unmount};
+use crate::common::{Expect, Place, has_fuse, is_clear, unmount};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

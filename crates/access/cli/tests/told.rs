@@ -1,9 +1,7 @@
 //! What is wrong is told: by the end of a mount, its log, its metrics, its hook, and by `onode
 //! health`.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_clear, is_mounted, is_root, wait_until};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, is_mounted, is_root, wait_until};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};

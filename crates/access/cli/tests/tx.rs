@@ -1,8 +1,6 @@
 //! Transactions on a mount: what a shell does with them, and what a kill in the middle leaves.
 
-mod common;
-
-use common::{Expect, Place, Running, has_fuse, is_root, unmount};
+use crate::common::{Expect, Place, Running, has_fuse, is_root, unmount};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -1,9 +1,7 @@
 //! The commands that look at files of an image, and change them, as those of a shell do; and
 //! wildcards in the paths that they take.
 
-mod common;
-
-use common::{Expect, Place, has_fuse, is_clear, onode};
+use crate::common::{self, Expect, Place, has_fuse, is_clear, onode};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,6 @@
 //! Arenas and their checkpoints, over a file in memory, with changed pages found in both ways.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use onode_heap::{Arena, ErrorKind, Plain, Ref, Report, Tracking};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,9 +1,7 @@
 //! What a program does with a file as memory leaves the file what it is: its number, names,
 //! attributes, times and content.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use onode_fs::{Follow, OpenFlags, SetAttributes, XattrFlags};
 use onode_heap::{Caller, ErrorKind, Heap, InodeNumber, caller};
 

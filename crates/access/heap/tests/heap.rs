@@ -1,8 +1,6 @@
 //! Blocks, files, and the ways between them, over a file in memory and across a reopen.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use onode_heap::{Caller, ErrorKind, Heap, Plain, Ref};
 use std::ptr::NonNull;
 

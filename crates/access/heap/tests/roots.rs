@@ -1,8 +1,6 @@
 //! Names for the entries of data structures, across runs, and the types that may lie behind them.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use onode_heap::{Caller, ErrorKind, Heap, Kind, Plain, Ref};
 
 #[derive(Clone, Copy, Plain)]

@@ -1,8 +1,6 @@
 //! Durable references without names: filled, replaced, emptied, across runs and processes.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use onode_heap::{ErrorKind, Heap, Slots};
 
 fn filled(heap: &Heap, slots: &Slots, slot: u64, bytes: usize, byte: u8) -> u64 {

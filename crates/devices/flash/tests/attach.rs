@@ -1,8 +1,7 @@
 //! The memory beside the flash goes and comes while the volume is mounted.
 
-mod common;
-
-use common::pair::{Pair, look, memory, put, used};
+use crate::common;
+use crate::common::pair::{Pair, look, memory, put, used};
 use onode_base::ErrorKind;
 use onode_flash::{FindMemory, MemoryOptions, MountPath};
 use onode_media::sim::pmem::crash::Survival;

@@ -1,9 +1,7 @@
 //! Reads of many places of a medium, which are asked for together.
 
-mod common;
-
-use common::patched::Patched;
-use common::{LARGE, SMALL, STRIPED, Shared, TINY};
+use crate::common::patched::Patched;
+use crate::common::{LARGE, SMALL, STRIPED, Shared, TINY};
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{Counters, Geometry, IoTag, Nand, SimOptions, sim::LatencyTable};

@@ -1,10 +1,8 @@
 //! Volumes with their index in a memory beside the flash: the conformance suite, and the ways of a
 //! mount.
 
-mod common;
-
-use common::pair::{Pair, look, memory, put, used};
-use common::{SMALL, Shared};
+use crate::common::pair::{Pair, look, memory, put, used};
+use crate::common::{SMALL, Shared};
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountOptions, MountPath};
 use onode_media::sim::pmem::crash::Survival;

@@ -1,8 +1,6 @@
 //! A check finds nothing on sound volumes, whatever they went through, and counts what is there.
 
-mod common;
-
-use common::{Flash, SMALL, STRIPED, Shared, TINY};
+use crate::common::{Flash, SMALL, STRIPED, Shared, TINY};
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, JournalEnd, Report, check};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};

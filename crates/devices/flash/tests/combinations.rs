@@ -8,9 +8,7 @@
 //! smallest volume, are small, and full volumes of files only if asked for. What a combination is
 //! known not to keep is named in [`Combination::deviation`] and counted as skipped.
 
-mod common;
-
-use common::{Flash, pairwise};
+use crate::common::{Flash, pairwise};
 use onode_flash::policy::{Placement, VictimPolicy, WearPolicy};
 use onode_flash::{MountOptions, Policies};
 use onode_media::Geometry;

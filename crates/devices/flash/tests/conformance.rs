@@ -1,8 +1,6 @@
 //! The conformance suite on flash volumes of several shapes.
 
-mod common;
-
-use common::{Flash, LARGE, SMALL, STRIPED, TINY};
+use crate::common::{Flash, LARGE, SMALL, STRIPED, TINY};
 use onode_media::Geometry;
 
 /// Four chips with room for parity in their spare area.

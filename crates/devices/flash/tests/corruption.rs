@@ -1,10 +1,8 @@
 //! Honest about damage (N6): whatever bits of a volume change, no read gives a wrong byte, what is
 //! not damaged stays readable, and the check reports what a read would meet.
 
-mod common;
-
-use common::Shared;
-use common::patched::{Page, Patched};
+use crate::common::Shared;
+use crate::common::patched::{Page, Patched};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::format::{PageKind, PageTrailer};

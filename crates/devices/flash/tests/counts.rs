@@ -1,8 +1,6 @@
 //! Claims about cost, counted in page operations.
 
-mod common;
-
-use common::{Flash, SMALL};
+use crate::common::{Flash, SMALL};
 use onode_flash::{FlashDevice, MountOptions};
 use onode_media::{Nand, OperationCounts};
 use onode_object::conformance::Harness;

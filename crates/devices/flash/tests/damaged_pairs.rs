@@ -2,10 +2,9 @@
 //! that was cut: what was acknowledged is there, or the mount refuses and says what is lost. Never
 //! less in silence.
 
-mod common;
-
-use common::SMALL;
-use common::pair::{Look, Pair, look, put, used};
+use crate::common;
+use crate::common::SMALL;
+use crate::common::pair::{Look, Pair, look, put, used};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::{MemoryOptions, MountOptions};
 use onode_media::sim::pmem::crash::Survival;

@@ -1,9 +1,7 @@
 //! Changes that a mount takes over from the journal without applying them: few reads wherever they
 //! lie, nothing lost by a second cut, nothing counted twice.
 
-mod common;
-
-use common::{Flash, SMALL, Shared};
+use crate::common::{Flash, SMALL, Shared};
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_media::{Geometry, Nand as _};

@@ -1,9 +1,7 @@
 //! Programs and erases that fail: the content goes elsewhere, the block is retired, nothing that
 //! was acknowledged is lost, and the device stays writable as long as there are blocks left.
 
-mod common;
-
-use common::{Flash, LARGE, STRIPED, Shared, TINY};
+use crate::common::{Flash, LARGE, STRIPED, Shared, TINY};
 use onode_base::Prng;
 use onode_flash::{CheckOptions, FlashDevice, MountOptions, Policies, check};
 use onode_media::{BlockAddress, Fault, Geometry, Nand, OperationKind, SimOptions};

@@ -1,10 +1,8 @@
 //! Full volumes: what replaces content is taken at 100 %, what frees is never refused, and a memory
 //! beside the flash that is full refuses objects and never the content of one.
 
-mod common;
-
-use common::pair::{Pair, memory};
-use common::{LARGE, SMALL, Shared};
+use crate::common::pair::{Pair, memory};
+use crate::common::{LARGE, SMALL, Shared};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountOptions};
 use onode_media::Geometry;

@@ -4,9 +4,7 @@
 //! An image is a list of its programmed pages, zero bytes packed: see [`pack`]. After a deliberate
 //! change of the format, raise its version and let `ONODE_WRITE_GOLDEN=1` write the new image.
 
-mod common;
-
-use common::Shared;
+use crate::common::Shared;
 use onode_base::{Prng, varint};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::format::{FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PLAIN};

@@ -1,10 +1,8 @@
 //! Images made by somebody who means harm: structures with sound checksums and absurd content.
 //! Nothing may panic, go on for ever or ask for absurd amounts of memory.
 
-mod common;
-
-use common::Shared;
-use common::hostile::{survive, volume, volume_of};
+use crate::common::Shared;
+use crate::common::hostile::{survive, volume, volume_of};
 use onode_base::Prng;
 use onode_flash::FormatOptions;
 use onode_media::Geometry;

@@ -1,8 +1,6 @@
 //! What a mount reads, counted: flat in how full a volume is and in its size, clean or after a cut.
 
-mod common;
-
-use common::{Flash, Shared};
+use crate::common::{Flash, Shared};
 use onode_base::Prng;
 use onode_flash::{FlashDevice, MountOptions};
 use onode_media::{Geometry, Nand as _};

@@ -1,10 +1,8 @@
 //! What broke YAFFS, and what the format of paper 3 leaves open, on flash with a memory beside it:
 //! each by its number in the catalogue of failures.
 
-mod common;
-
-use common::pair::{Look, look, memory, put, used};
-use common::{SMALL, Shared};
+use crate::common::pair::{Look, look, memory, put, used};
+use crate::common::{SMALL, Shared};
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, MemoryOptions, MountOptions, MountPath};
 use onode_media::sim::pmem::crash::Survival;

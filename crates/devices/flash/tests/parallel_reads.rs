@@ -1,9 +1,7 @@
 //! Many readers beside one who writes, cleans, removes and fills the volume: every read shows one
 //! version of an object, whole and sound.
 
-mod common;
-
-use common::{Flash, LARGE, SMALL, STRIPED, Shared, TINY};
+use crate::common::{Flash, LARGE, SMALL, STRIPED, Shared, TINY};
 use onode_base::sync::as_another_thread;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{

@@ -2,10 +2,8 @@
 //! pages of parity, nothing is lost and what was hit moves to good pages; beyond that no read gives
 //! a wrong byte, and the rest stays readable.
 
-mod common;
-
-use common::Shared;
-use common::patched::{Page, Patched};
+use crate::common::Shared;
+use crate::common::patched::{Page, Patched};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, FindingKind, check};
 use onode_flash::format::{PageKind, PageTrailer};

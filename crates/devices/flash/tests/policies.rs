@@ -1,9 +1,7 @@
 //! Every placement with every victim policy: cleaning, cuts in between, and other policies at the
 //! next mount. The conformance suite runs over all of them in `combinations.rs`.
 
-mod common;
-
-use common::Shared;
+use crate::common::Shared;
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, VictimPolicy};

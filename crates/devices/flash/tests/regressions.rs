@@ -1,8 +1,6 @@
 //! Mistakes that were found once, each by the name of what went wrong.
 
-mod common;
-
-use common::{Flash, Shared, TINY};
+use crate::common::{Flash, Shared, TINY};
 use onode_flash::policy::Placement;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::Geometry;

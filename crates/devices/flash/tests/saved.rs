@@ -1,10 +1,8 @@
 //! Copies of the pages with the root of the tree and the segment table: no single damaged page
 //! costs a closed volume.
 
-mod common;
-
-use common::Shared;
-use common::patched::{Page, Patched};
+use crate::common::Shared;
+use crate::common::patched::{Page, Patched};
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, FindingKind, Report, Severity, check};
 use onode_flash::format::{SUPERBLOCK_MAGIC, Superblock};

@@ -1,10 +1,8 @@
 //! Content that moved to versions of its object: the summary of its segment still names the object
 //! that it was written to, and whoever cleans or checks a segment finds it all the same.
 
-mod common;
-
-use common::pair::Pair;
-use common::{Flash, SMALL, Shared, TINY};
+use crate::common::pair::Pair;
+use crate::common::{Flash, SMALL, Shared, TINY};
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::{MemoryOptions, MountOptions, RepairOptions, repair};

@@ -1,8 +1,6 @@
 //! Content that waits for its page to fill: what it saves, and that a cut takes none of it.
 
-mod common;
-
-use common::{Flash, Shared};
+use crate::common::{Flash, Shared};
 use onode_base::Prng;
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::{FlashDevice, MountOptions};

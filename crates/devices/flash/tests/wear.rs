@@ -1,9 +1,7 @@
 //! Wear levelling on the device: what it reaches, what it costs, and that it never costs space or
 //! content.
 
-mod common;
-
-use common::{Flash, Shared};
+use crate::common::{self, Flash, Shared};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, WearPolicy};

@@ -1,9 +1,7 @@
 //! Chips that are not perfect: blocks bad from the factory, blocks that wear out, programs that
 //! fail, bits that flip.
 
-mod common;
-
-use common::{Flash, Shared};
+use crate::common::{Flash, Shared};
 use onode_base::ErrorKind;
 use onode_flash::{FlashDevice, MountOptions};
 use onode_media::sim::{BitErrors, FactoryBad};

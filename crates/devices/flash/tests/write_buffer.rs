@@ -1,10 +1,9 @@
 //! Volumes whose memory is a write buffer, too: the conformance suite, what a sync costs, and what
 //! each way of a mount has.
 
-mod common;
-
-use common::pair::{Look, Pair, look, memory, put, used};
-use common::{LARGE, SMALL, TINY};
+use crate::common;
+use crate::common::pair::{Look, Pair, look, memory, put, used};
+use crate::common::{LARGE, SMALL, TINY};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::policy::Placement;
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountOptions, MountPath, Policies};

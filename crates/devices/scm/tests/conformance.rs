@@ -1,8 +1,6 @@
 //! The conformance suite on memories of several chunk sizes.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_scm::Mode;
 
 onode_object::conformance!(chunks_of_4_kib, |bytes| Scm::holding(4 << 10, bytes));

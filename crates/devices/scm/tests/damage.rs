@@ -1,9 +1,7 @@
 //! Damaged memories: what was promised comes back whole, or whoever opens the device hears that it
 //! does not.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_base::{ErrorKind, Prng};
 use onode_media::sim::{PmemLatency, PmemOptions, SimPmem, Survival};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, Severity, Transaction};

@@ -5,9 +5,7 @@
 //! inode, its name among the attributes of the directory, and the inode of the directory, which
 //! each of them states anew.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_base::{ErrorKind, Prng};
 use onode_object::conformance::Harness;
 use onode_object::powers::Inspect;

@@ -1,9 +1,7 @@
 //! An object in several blocks, or with holes, is brought together in one, and nothing else of it
 //! changes.
 
-mod common;
-
-use common::{Scm, sim};
+use crate::common::{Scm, sim};
 use onode_base::ErrorKind;
 use onode_media::sim::{PmemLatency, PmemOptions, SimPmem, Survival};
 use onode_object::conformance::Harness;

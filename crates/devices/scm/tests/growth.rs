@@ -1,8 +1,6 @@
 //! A device whose memory grows: all that was there stays where it was, and there is more room.
 
-mod common;
-
-use common::{Scm, sim};
+use crate::common::{Scm, sim};
 use onode_media::Pmem;
 use onode_media::sim::{PmemLatency, PmemOptions, SimPmem, Survival};
 use onode_object::conformance::Harness;

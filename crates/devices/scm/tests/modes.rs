@@ -1,9 +1,7 @@
 //! What each consistency mode promises for content (`docs/semantics.md`), besides what the
 //! conformance suite asks of all.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_media::Pmem;
 use onode_media::sim::{SimPmem, Survival};
 use onode_object::conformance::Harness;

@@ -1,9 +1,7 @@
 //! What broke other file systems on byte-addressable memory and is no sequence of calls on files,
 //! by its number in the catalogue. `crates/crash/tests/named_cases.rs` has the others.
 
-mod common;
-
-use common::{Scm, sim};
+use crate::common::{Scm, sim};
 use onode_base::ErrorKind;
 use onode_media::sim::{PmemLatency, PmemOptions, SimPmem, Survival};
 use onode_media::{Domain, Pmem};

@@ -1,9 +1,7 @@
 //! Reads go on beside each other, and beside nothing else: no change begins while a read copies,
 //! and a read that another process overtook is done again.
 
-mod common;
-
-use common::sim;
+use crate::common::sim;
 use onode_media::sim::SimPmem;
 use onode_media::{Domain, Pmem, Result};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};

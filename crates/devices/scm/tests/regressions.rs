@@ -1,8 +1,6 @@
 //! Bugs that were there once, each by name.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_object::conformance::Harness;
 use onode_object::powers::Inspect;
 use onode_object::{Durability, Hints, ObjectDevice, SyncScope, Transaction};

@@ -1,8 +1,6 @@
 //! A slot holds the block before or the block after, wherever the change of it is cut.
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_media::Pmem;
 use onode_media::sim::{SimPmem, Survival};
 use onode_object::powers::{Content, MapObjects, SLOTS};

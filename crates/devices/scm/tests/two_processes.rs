@@ -1,12 +1,9 @@
 //! Two processes use one device: each sees at once what the other did, and when one dies, at
 //! whatever store, the other goes on and nothing is lost.
 
-mod common;
-#[path = "common/mortal.rs"]
-mod mortal;
-
-use common::Scm;
-use mortal::{Died, Mortal};
+use crate::common;
+use crate::common::Scm;
+use crate::mortal::{Died, Mortal};
 use onode_media::Pmem;
 use onode_media::sim::SimPmem;
 use onode_object::conformance::{Harness, Tree, dump};

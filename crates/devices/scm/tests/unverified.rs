@@ -1,9 +1,7 @@
 //! Durable commits stay durable, whatever is done next to bytes that a recovery would check
 //! (`src/persist/unverified.rs`).
 
-mod common;
-
-use common::Scm;
+use crate::common::Scm;
 use onode_media::sim::{SimPmem, Survival};
 use onode_object::conformance::Harness;
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, Transaction};

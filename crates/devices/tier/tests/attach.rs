@@ -1,8 +1,6 @@
 //! The fast disk comes and goes while the volume is mounted.
 
-mod common;
-
-use common::{Pair, cut, new_fast};
+use crate::common::{Pair, cut, new_fast};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::powers::{Inspect, Place};

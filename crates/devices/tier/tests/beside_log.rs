@@ -1,9 +1,7 @@
 //! Checkpoints go on beside the log: who commits does not wait for a hard disk that is not needed
 //! for that.
 
-mod common;
-
-use common::new_fast;
+use crate::common::new_fast;
 use onode_media::BlockDev;
 use onode_media::sim::disk::hdd::{Hdd, HddOptions};
 use onode_media::sim::disk::model::Instant;

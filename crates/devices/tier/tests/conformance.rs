@@ -1,8 +1,6 @@
 //! The conformance suite on volumes of several shapes.
 
-mod common;
-
-use common::{Alone, Pair};
+use crate::common::{Alone, Pair};
 use onode_object::Acknowledge;
 use onode_tier::MountOptions;
 

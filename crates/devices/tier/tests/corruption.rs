@@ -1,8 +1,6 @@
 //! Damage of what lies on the big disk: everything is found out or made good, and nothing panics.
 
-mod common;
-
-use common::{Alone, Pair};
+use crate::common::{Alone, Pair};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;

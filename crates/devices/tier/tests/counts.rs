@@ -1,9 +1,7 @@
 //! What a synced operation costs: one sequential write and one flush of each disk that is waited
 //! for.
 
-mod common;
-
-use common::Pair;
+use crate::common::Pair;
 use onode_media::{BlockDev, IoTag};
 use onode_object::{Acknowledge, AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_tier::MountOptions;

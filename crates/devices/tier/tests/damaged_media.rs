@@ -2,9 +2,7 @@
 //! were cut: no panic, and nothing is lost in silence. A mount is refused, or what is read is
 //! right, or an error, or a report says that something is missing.
 
-mod common;
-
-use common::Pair;
+use crate::common::Pair;
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, IoTag};

@@ -2,9 +2,7 @@
 //! handed out again, not if they are not to be told. What the disks discarded reads as anything
 //! here.
 
-mod common;
-
-use common::{Pair, new_fast, small_division};
+use crate::common::{Pair, new_fast, small_division};
 use onode_media::BlockDev as _;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;

@@ -1,8 +1,6 @@
 //! The big disk fails, and many threads commit at once.
 
-mod common;
-
-use common::Pair;
+use crate::common::Pair;
 use onode_media::BlockDev;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{Durability, ErrorKind, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};

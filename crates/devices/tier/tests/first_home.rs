@@ -1,9 +1,7 @@
 //! Content that the fast disk alone acknowledges has its first home in the log there: memory lets
 //! go of it, the log of the big disk falls behind, and nothing is lost that should not be.
 
-mod common;
-
-use common::{Pair, cut, new_fast};
+use crate::common::{Pair, cut, new_fast};
 use onode_media::BlockDev as _;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{

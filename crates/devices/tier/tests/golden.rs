@@ -5,9 +5,7 @@
 //! [`pack`]. After a deliberate change of the format, raise its version and let
 //! `ONODE_WRITE_GOLDEN=1` write the new image.
 
-mod common;
-
-use common::new_fast;
+use crate::common::new_fast;
 use onode_base::{Prng, varint};
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, IoTag};

@@ -1,9 +1,7 @@
 //! Failures that other tiered systems had, by the numbers of `research/reliability.md`: 33 to 37,
 //! 41 and 46.
 
-mod common;
-
-use common::{Pair, new_fast};
+use crate::common::{Pair, new_fast};
 use onode_base::checksum::crc32c;
 use onode_media::sim::disk::SimDisk;
 use onode_media::sim::disk::cache::Cached;

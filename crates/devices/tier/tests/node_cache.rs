@@ -1,8 +1,6 @@
 //! Memory for nodes of the tree is bounded, whatever is looked at.
 
-mod common;
-
-use common::Alone;
+use crate::common::Alone;
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, Transaction};
 use onode_tier::{MountOptions, TierDevice};
 

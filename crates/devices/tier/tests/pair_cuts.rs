@@ -1,9 +1,7 @@
 //! Power cuts of two disks at every request of a random history, each losing any part of what it
 //! had not flushed; the fast one also vanishing or coming back as it was earlier.
 
-mod common;
-
-use common::new_fast;
+use crate::common::new_fast;
 use onode_base::Prng;
 use onode_media::BlockDev;
 use onode_media::sim::disk::SimDisk;

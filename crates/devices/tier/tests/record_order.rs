@@ -1,10 +1,8 @@
 //! When a record of the log may be written, and what it may say: not before the content that it
 //! names is durable, and nothing that a mount would take for a lie.
 
-mod common;
-
-use common::gate::{Gate, Gated};
-use common::{Pair, new_fast};
+use crate::common::gate::{Gate, Gated};
+use crate::common::{Pair, new_fast};
 use onode_base::Prng;
 use onode_media::BlockDev;
 use onode_media::sim::disk::SimDisk;

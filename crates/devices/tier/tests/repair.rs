@@ -1,8 +1,6 @@
 //! Damaged blocks of the big disk that have a good copy on the fast one.
 
-mod common;
-
-use common::Pair;
+use crate::common::Pair;
 use onode_base::Prng;
 use onode_media::BlockDev;
 use onode_media::sim::disk::SimDisk;

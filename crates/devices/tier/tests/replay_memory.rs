@@ -1,6 +1,7 @@
 //! A mount that has a long log to replay holds one record of it at a time, and ranges instead of
 //! content.
 
+#[allow(dead_code, reason = "it uses a part")]
 mod common;
 
 use common::new_fast;

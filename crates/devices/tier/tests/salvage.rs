@@ -1,9 +1,7 @@
 //! Volumes whose tree has a damaged node, in every block in turn: the rest is there, agrees with
 //! itself and can be changed.
 
-mod common;
-
-use common::Alone;
+use crate::common::Alone;
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, IoTag};

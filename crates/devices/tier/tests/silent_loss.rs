@@ -1,10 +1,8 @@
 //! What was acknowledged is there, or a mount says what is missing and asks: damage of superblocks,
 //! disks that are away, new or from before, copies that rot.
 
-mod common;
-
-use common::gate::Gated;
-use common::{Pair, cut, new_fast, small_division};
+use crate::common::gate::Gated;
+use crate::common::{Pair, cut, new_fast, small_division};
 use onode_base::Prng;
 use onode_base::checksum::{crc32c, crc32c_append};
 use onode_media::sim::disk::SimDisk;

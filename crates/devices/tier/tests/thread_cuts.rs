@@ -1,10 +1,8 @@
 //! Power cuts while several threads write: whatever one of them was told is durable is there,
 //! whole, after the cut.
 
-mod common;
-
-use common::gate::{Gate, Gated};
-use common::{cut, new_fast};
+use crate::common::gate::{Gate, Gated};
+use crate::common::{cut, new_fast};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::{Acknowledge, Durability, Hints, ObjectDevice, ObjectId, Placement, Transaction};

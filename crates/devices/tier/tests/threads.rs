@@ -1,9 +1,7 @@
 //! Threads: nobody waits for a disk but who needs it, and everybody reads what was there.
 
-mod common;
-
-use common::gate::{Gate, Gated};
-use common::{new_fast, small_division};
+use crate::common::gate::{Gate, Gated};
+use crate::common::{new_fast, small_division};
 use onode_base::Prng;
 use onode_media::sim::disk::SimDisk;
 use onode_object::powers::Place;

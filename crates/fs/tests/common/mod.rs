@@ -1,5 +1,4 @@
 //! What the tests share: a volume in memory and a few short calls.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod recorder;
 

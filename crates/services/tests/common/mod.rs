@@ -1,5 +1,4 @@
 //! What the tests of the wrapper share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod absences;
 pub mod changes;

@@ -1,7 +1,5 @@
 //! What the tests of the command share: a directory of their own, the command, and a clean end.
 
-#![allow(dead_code, reason = "every test file uses its own part of it")]
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
@@ -83,7 +81,6 @@ pub fn onode() -> Command {
 }
 
 /// Runs `onode` with arguments of several types.
-#[macro_export]
 macro_rules! onode {
     ($($argument:expr),* $(,)?) => {{
         let mut command = $crate::common::onode();
@@ -122,7 +119,6 @@ fn both(output: &Output) -> String {
 
 /// Unmounts a directory. A process that another test is just starting has our open files until it
 /// has begun its own program, so the mount may be in use for a moment.
-#[allow(dead_code, reason = "few test files mount in parallel")]
 pub fn unmount(directory: &Path) {
     for _ in 0..50 {
         let output = onode().arg("umount").arg(directory).output().expect("it starts");

@@ -1,5 +1,4 @@
 //! A simulated NAND that outlives the device on it, and a conformance harness over it.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod hostile;
 pub mod pair;

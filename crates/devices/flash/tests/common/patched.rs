@@ -21,7 +21,6 @@ impl Patched {
     }
 
     /// The same in a file of a host, which may lose what was not flushed in any order.
-    #[allow(dead_code, reason = "each test file uses a part of it")]
     pub fn in_a_file(self) -> Self {
         Self { keeps_order: false, ..self }
     }

@@ -1,7 +1,5 @@
 //! A device on simulated memory that the conformance suite can close, cut and open again.
 
-#![allow(dead_code, reason = "every test file uses its own part of it")]
-
 use onode_media::sim::PmemOptions;
 use onode_media::sim::{PmemLatency, SimPmem, Survival};
 use onode_object::ObjectDevice;
@@ -22,7 +20,6 @@ pub fn sim(length: u64) -> SimPmem {
     SimPmem::new(length, PmemOptions { latency: PmemLatency::NONE, ..PmemOptions::default() })
 }
 
-#[allow(dead_code, reason = "each file of tests uses its own part")]
 impl Scm {
     /// A fresh device for at least so many bytes of content.
     pub fn holding(chunk_bytes: u32, bytes: u64) -> Self {

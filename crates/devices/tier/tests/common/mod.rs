@@ -1,7 +1,5 @@
 //! Devices on simulated disks, and what a power cut leaves of them.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
-#[allow(dead_code, reason = "few test files use it")]
 pub mod gate;
 
 use onode_base::Prng;

@@ -1,0 +1,28 @@
+//! The tests of the command: one program, so that what they share is compiled and linked once.
+
+// Before those that use its macro.
+#[macro_use]
+mod common;
+
+mod beside;
+mod copy;
+mod devices;
+mod encrypted;
+mod errors;
+mod files;
+mod helpers;
+mod hints;
+mod label;
+mod mkfs;
+mod mount;
+mod pool;
+mod requests;
+mod scrub;
+mod send;
+mod snapshot;
+mod spaces;
+mod tar;
+mod tier;
+mod told;
+mod tx;
+mod verbs;

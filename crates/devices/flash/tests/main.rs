@@ -1,0 +1,34 @@
+//! All tests of the flash device: one program, so that what they share is compiled and linked once.
+
+mod attach;
+mod batched_reads;
+mod beside;
+mod block_device;
+mod check;
+mod combinations;
+mod common;
+mod conformance;
+mod corruption;
+mod counts;
+mod damaged_pairs;
+mod deferred;
+mod failed_programs;
+mod full;
+mod golden;
+mod host_failure;
+mod hostile;
+mod inspect;
+mod mount_reads;
+mod named_cases;
+mod parallel_chips;
+mod parallel_reads;
+mod parity;
+mod policies;
+mod regressions;
+mod saved;
+mod stalls;
+mod versions;
+mod waiting;
+mod wear;
+mod worn_chips;
+mod write_buffer;

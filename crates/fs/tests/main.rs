@@ -1,0 +1,14 @@
+//! The tests of the file system: one program, so that what they share is compiled and linked once.
+
+mod attributes;
+mod basics;
+mod check;
+mod common;
+mod directories;
+mod hints;
+mod model;
+mod paths;
+mod placement;
+mod promises;
+mod scrub;
+mod threads;

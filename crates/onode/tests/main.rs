@@ -1,0 +1,23 @@
+//! Tests of the facade with all its features: one program, so that what they share is compiled and
+//! linked once. What needs fewer features, or a process for itself, has a program of its own.
+
+mod beside;
+mod common;
+#[path = "common/compressed.rs"]
+mod compressed;
+mod file;
+mod fill;
+mod flush_budgets;
+mod full;
+mod full_tier;
+mod full_volumes;
+mod hints;
+mod last_sync;
+mod mapped;
+mod rewrite;
+mod services;
+mod settings;
+mod small_volumes;
+mod snapshots;
+mod tier_disks;
+mod transactions;
