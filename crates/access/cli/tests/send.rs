@@ -230,6 +230,7 @@ fn a_volume_goes_back_to_a_snapshot() {
         assert!(onode!("snapshot", "rollback", &image, name).succeeds().contains("nothing had changed"));
     }
     assert_eq!(tree(&place, &format!("{image}@two"), &[]), two);
+    assert!(onode!("info", &image).succeeds().contains("2, the last one is `two`"));
     assert!(onode!("snapshot", "rollback", &image, "three").fails(20).contains("three"));
 }
 

@@ -9,7 +9,7 @@ use crate::watch::record;
 use onode::devices::uuid_text;
 use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
-use onode_console::Output;
+use onode_console::{Output, quote};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -41,6 +41,12 @@ pub struct Report {
     objects: u64,
     image_bytes_on_host: Option<u64>,
     pub health: HealthReport,
+    /// How many snapshots there are; nothing on a volume that can have none.
+    #[serde(default)]
+    snapshots: Option<u64>,
+    /// The name of the last one.
+    #[serde(default)]
+    last_snapshot: Option<String>,
     /// The memory beside flash by part; nothing without one.
     memory: Vec<Part>,
 }
@@ -78,6 +84,7 @@ impl Report {
         let settings = volume.files().volume();
         let on_host = volume.spec().image_path().and_then(|path| std::fs::metadata(path).ok());
         let on_host = on_host.filter(std::fs::Metadata::is_file);
+        let snapshots = volume.snapshots().map(|all| all.list());
         Self {
             spec: volume.spec().to_string(),
             device: info.kind.to_owned(),
@@ -96,6 +103,8 @@ impl Report {
             objects: space.objects,
             image_bytes_on_host: on_host.map(|metadata| metadata.blocks() * 512),
             health: record::health_at_rest(volume).into(),
+            snapshots: snapshots.as_ref().map(|all| all.len() as u64),
+            last_snapshot: snapshots.and_then(|mut all| all.pop()).map(|last| last.name),
             memory: memory_of(volume),
         }
     }
@@ -128,6 +137,9 @@ impl fmt::Display for Report {
         writeln!(f, "format      version {}, {} inodes", self.format_version, self.inodes)?;
         let (available, total) = (human_size(self.available_bytes), human_size(self.total_bytes));
         writeln!(f, "space       {available} of {total} free, {} objects", self.objects)?;
+        if let (Some(count), Some(last)) = (self.snapshots, &self.last_snapshot) {
+            writeln!(f, "snapshots   {count}, the last one is `{}`", quote::message(last))?;
+        }
         if let Some(bytes) = self.image_bytes_on_host {
             writeln!(f, "on the host {}", human_size(bytes))?;
         }
