@@ -11,34 +11,16 @@ pub mod send;
 use crate::error::{Class, Error, Result};
 use crate::open::access::volume_error;
 use crate::spec::Spec;
+use crate::volume::Volume;
 use crate::volume::layers::States;
 use onode_fs::volume::VolumeInfo;
 use onode_object::{Mutation, ObjectDevice, ObjectId};
 use onode_services::{Applied, Differences, Snapshot};
 use std::sync::Arc;
 
-/// What a volume keeps of its own when it gets the state of another one.
-struct OwnSettings {
-    info: VolumeInfo,
-}
-
-impl OwnSettings {
-    fn of(spec: &Spec, device: &dyn ObjectDevice) -> Result<Self> {
-        let info =
-            VolumeInfo::load(device).map_err(|error| crate::Volume::error(format!("cannot open {spec}"), &error));
-        Ok(Self { info: info? })
-    }
-
-    /// The same of one that has snapshots.
-    fn with_snapshots(mut self) -> Self {
-        self.info.admit_snapshots();
-        self
-    }
-
-    /// What becomes of a change.
-    fn keep(&self, mutation: Mutation) -> onode_object::Result<Option<Mutation>> {
-        self.info.keep_own(mutation)
-    }
+/// The settings of a volume, some of which stay its own when it gets the state of another one.
+fn settings_of(spec: &Spec, device: &dyn ObjectDevice) -> Result<VolumeInfo> {
+    VolumeInfo::load(device).map_err(|error| Volume::error(format!("cannot open {spec}"), &error))
 }
 
 /// Hears how far something is, in mutations or bytes; an error ends it.
@@ -48,9 +30,18 @@ pub type Progress<'a> = dyn FnMut(u64) -> Result<()> + 'a;
 fn is_at(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -> Result<bool> {
     let shown = states.shown(snapshot)?;
     let what = || format!("cannot compare the snapshot `{}` with what there is now", snapshot.name);
-    let found = Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown))
-        .and_then(|mut differences| differences.next_batch());
-    Ok(found.map_err(|error| volume_error(what(), &error))?.iter().all(is_no_change))
+    let failed = |error: onode_object::Error| volume_error(what(), &error);
+    let mut differences =
+        Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown)).map_err(failed)?;
+    loop {
+        let batch = differences.next_batch().map_err(failed)?;
+        if batch.is_empty() {
+            return Ok(true);
+        }
+        if !batch.iter().all(is_no_change) {
+            return Ok(false);
+        }
+    }
 }
 
 /// When something was read changes no state.
@@ -63,7 +54,7 @@ fn lead_back(
     states: &States,
     device: &Arc<dyn ObjectDevice>,
     snapshot: &Snapshot,
-    own: &OwnSettings,
+    own: &VolumeInfo,
     progress: &mut Progress<'_>,
 ) -> Result<u64> {
     let what = || format!("cannot go back to the snapshot `{}`", snapshot.name);
@@ -71,7 +62,7 @@ fn lead_back(
     let shown = states.shown(snapshot)?;
     let mut differences =
         Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown)).map_err(failed)?;
-    let keep = |mutation| own.keep(mutation);
+    let keep = |mutation| own.keep_own(mutation);
     let mut applied = Applied::new(Arc::clone(device), ObjectId(0), &keep).map_err(failed)?;
     let mut count = 0;
     loop {

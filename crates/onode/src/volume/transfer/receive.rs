@@ -4,9 +4,10 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Users, volume_error};
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
-use crate::volume::transfer::{OwnSettings, Progress, is_at, lead_back, received};
+use crate::volume::transfer::{Progress, is_at, lead_back, received, settings_of};
 use crate::volume::{CreateOptions, Volume};
 use onode_base::ErrorKind;
+use onode_fs::volume::VolumeInfo;
 use onode_object::{Compression, ObjectDevice, ObjectId};
 use onode_services::{Applied, NewSnapshot, Received, Receiving, Snapshot, StreamHeader};
 use std::io::{self, Read};
@@ -89,14 +90,16 @@ impl Target<'_> {
     fn receive(&mut self, receiving: &mut Receiving<impl Read>, progress: &mut Progress<'_>) -> Result<Option<String>> {
         let header = receiving.header().clone();
         let name = self.options.name.clone().unwrap_or_else(|| header.name.clone());
-        let own = OwnSettings::of(self.spec, self.device.as_ref())?;
-        let own = if self.layers.states.is_some() { own.with_snapshots() } else { own };
+        let mut own = settings_of(self.spec, self.device.as_ref())?;
+        if self.layers.states.is_some() {
+            own.admit_snapshots();
+        }
         self.check_name(&header, &name)?;
         self.prepare(&header, &own)?;
         let base = header.base.as_ref().map(|base| base.id);
         let failed = |error: onode_object::Error| self.failed(&error);
         Received::Part { to: header.id, base }.note(self.layers.bare.as_ref()).map_err(failed)?;
-        let keep = |mutation| own.keep(mutation);
+        let keep = |mutation| own.keep_own(mutation);
         let mut applied = Applied::new(Arc::clone(&self.device), header.next_id, &keep).map_err(failed)?;
         loop {
             let batch = receiving.next_batch().map_err(|error| unreadable(self.spec, &error))?;
@@ -147,7 +150,7 @@ impl Target<'_> {
     }
 
     /// Has the volume in the state with which the stream begins.
-    fn prepare(&mut self, header: &StreamHeader, own: &OwnSettings) -> Result<()> {
+    fn prepare(&mut self, header: &StreamHeader, own: &VolumeInfo) -> Result<()> {
         let base_id = header.base.as_ref().map(|base| base.id);
         let said = received::of(self.spec, &self.layers)?;
         let base = received::base_of(&self.layers, base_id);
@@ -190,7 +193,7 @@ impl Target<'_> {
     }
 
     /// Has the volume at a snapshot, with consent also if that means to give up what changed since.
-    fn go_to(&self, base: &Snapshot, own: &OwnSettings) -> Result<()> {
+    fn go_to(&self, base: &Snapshot, own: &VolumeInfo) -> Result<()> {
         let Some(states) = &self.layers.states else { return Ok(()) };
         if is_at(states, &self.device, base)? {
             return Ok(());

@@ -4,7 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::volume_error;
 use crate::spec::Spec;
 use crate::volume::layers::Layers;
-use crate::volume::transfer::{OwnSettings, lead_back};
+use crate::volume::transfer::{lead_back, settings_of};
 use onode_object::{Durability, ObjectDevice, Transaction};
 use onode_services::{Received, Snapshot, SnapshotId};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub(crate) fn settle(spec: &Spec, layers: &mut Layers, read_only: bool) -> Resul
 pub(super) fn take_back(spec: &Spec, layers: &mut Layers, base: &Snapshot) -> Result<()> {
     let device: Arc<dyn ObjectDevice> = layers.settled(spec, false)?;
     let Some(states) = layers.states.clone() else { return Ok(()) };
-    let own = OwnSettings::of(spec, device.as_ref())?;
+    let own = settings_of(spec, device.as_ref())?;
     lead_back(&states, &device, base, &own, &mut |_| Ok(()))?;
     forget(spec, layers)
 }

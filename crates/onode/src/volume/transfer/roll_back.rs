@@ -4,7 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Users, volume_error};
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
-use crate::volume::transfer::{OwnSettings, Progress, lead_back, received};
+use crate::volume::transfer::{Progress, lead_back, received, settings_of};
 use onode_object::Compression;
 use onode_services::Received;
 
@@ -39,7 +39,7 @@ pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result
             Error::new(Class::Usage, what(), "it was taken by an earlier version and has no number")
                 .hint(format!("copy files out of it: onode get {spec}@{name} PATH ."))
         })?;
-        let own = OwnSettings::of(spec, device.as_ref())?;
+        let own = settings_of(spec, device.as_ref())?;
         let part = Received::Part { to: id, base: Some(id) };
         part.note(layers.bare.as_ref()).map_err(|error| volume_error(what(), &error))?;
         let changes = lead_back(&states, &device, &snapshot, &own, progress)?;
