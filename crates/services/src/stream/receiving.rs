@@ -22,13 +22,11 @@ impl<R: Read> Receiving<R> {
     /// `InvalidData` for what is no stream, or damaged; `UnexpectedEof` for one that is cut short;
     /// those of the reader.
     pub fn begin(mut from: R) -> io::Result<Self> {
-        let mut magic = [0; MAGIC.len()];
-        let is_stream = match from.read_exact(&mut magic) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-            read => read.map(|()| magic == MAGIC)?,
-        };
-        if !is_stream {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no stream of `onode send`"));
+        let mut magic = Vec::new();
+        from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        if magic != MAGIC {
+            let why = if magic.is_empty() { "the stream is empty" } else { "it is no stream of `onode send`" };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         let mut chain = Chain::default();
         match Frame::read(&mut chain, &mut from)? {

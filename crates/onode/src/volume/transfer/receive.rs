@@ -219,7 +219,7 @@ fn unreadable(spec: &Spec, error: &io::Error) -> Error {
         io::ErrorKind::UnexpectedEof => Error::new(Class::Damaged, what, "the stream ends before its end")
             .hint("send it again; what was received of it is not shown"),
         io::ErrorKind::InvalidData => Error::new(Class::Damaged, what, error.to_string())
-            .hint("send it again; what was received of it is not shown"),
+            .hint("see what `onode send` says, and send it again; what was received of it is not shown"),
         _ => Error::host(what, error),
     }
 }

@@ -190,7 +190,7 @@ fn told(path: &Path, name: &str) -> Option<String> {
 fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
     let spec = location::spec(&of.target)?;
     if let Some(mounted) = location::mounted(&of.target, "roll back")? {
-        let what = format!("cannot go back to the snapshot `{}` of {spec}", quote::message(name));
+        let what = format!("cannot go back to the snapshot `{}` of {}", quote::message(name), of.target.display());
         let directory = mounted.display();
         return Err(Error::new(Class::InUse, what, "it is mounted, and programs have its files open")
             .hint(format!("unmount it first: onode umount {directory}; or copy files from {directory}/{FOLDER}/")));

@@ -69,6 +69,15 @@ impl fmt::Display for Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let spec = location::spec(&arguments.image)?;
+    if let Some(mounted) = location::mounted(&arguments.image, "receive on")? {
+        let (what, directory) = (format!("cannot receive on {}", arguments.image.display()), mounted.display());
+        return Err(Error::new(
+            Class::InUse,
+            what,
+            format!("it is mounted at {directory}, and programs have its files open"),
+        )
+        .hint(format!("unmount it first: onode umount {directory}")));
+    }
     let from = input(arguments)?;
     let stop = Stop::default();
     stop.listen()?;
