@@ -11,6 +11,7 @@ mod keys;
 mod location;
 mod signals;
 mod watch;
+mod whole;
 
 use commands::Command;
 use onode_console::Output;

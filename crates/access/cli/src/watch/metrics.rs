@@ -4,9 +4,9 @@
 //! The file is always whole: it is written beside its place and put there when it is complete.
 
 use crate::figures::Figures;
+use crate::whole::unfinished;
 use onode::{Error, Result};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -38,10 +38,7 @@ impl Metrics {
     /// # Errors
     /// Those of the host.
     pub fn write(&self, figures: &Figures, state: State) -> Result<()> {
-        let mut name = OsString::from(".");
-        name.push(self.path.file_name().unwrap_or_default());
-        name.push(".unfinished");
-        let unfinished = self.path.with_file_name(name);
+        let unfinished = unfinished(&self.path);
         let failed = |error: &std::io::Error| {
             Error::host_file("write the metrics", &self.path, error).hint("name a file in a directory that is there")
         };

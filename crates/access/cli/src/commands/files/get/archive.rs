@@ -3,10 +3,10 @@
 use crate::commands::files::copy::tar::{Packing, Top};
 use crate::commands::files::copy::{Copied, CopyManner, InVolume, Side, Stream};
 use crate::location::expand::Meaning;
+use crate::whole::write_whole;
 use onode::{Class, Error, Result};
 use onode_console::Output;
-use std::fs::{self, File};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -26,34 +26,10 @@ pub fn pack(
         }
         return all(side, what, Packing::new(manner, output, |bytes| output.offer(bytes))).map(drop);
     };
-    let failed = |error| Error::host_file("write", local, &error);
     if manner.is_dry {
         return all(side, what, Packing::new(manner, output, |_| Ok(true)))?.report(manner.voice, output);
     }
-    // A file gets its name when it is complete; a device is written as it is.
-    let is_device = fs::metadata(local).is_ok_and(|there| !there.is_file());
-    let unfinished = if is_device {
-        local.to_owned()
-    } else {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(local.file_name().unwrap_or_default());
-        name.push(".unfinished");
-        local.with_file_name(name)
-    };
-    let mut file = File::create(&unfinished).map_err(failed)?;
-    let put = |bytes: &[u8]| file.write_all(bytes).map(|()| true).map_err(failed);
-    let packed = all(side, what, Packing::new(manner, output, put));
-    let packed = packed.and_then(|copied| {
-        if !is_device {
-            fs::rename(&unfinished, local).map_err(failed)?;
-        }
-        Ok(copied)
-    });
-    if packed.is_err() && !is_device {
-        // The first error says more than that this could not be removed either.
-        let _ = fs::remove_file(&unfinished);
-    }
-    packed?.report(manner.voice, output)
+    write_whole(local, |put| all(side, what, Packing::new(manner, output, put)))?.report(manner.voice, output)
 }
 
 fn all(side: InVolume<'_>, what: &Meaning, mut packing: Packing<'_>) -> Result<Copied> {

@@ -5,14 +5,14 @@ use crate::commands::mounts::sends::{StreamPart, asked_of};
 use crate::commands::volumes::snapshot::{folder_of, plain, snapshots, told};
 use crate::location::{self, Consent};
 use crate::signals::Stop;
+use crate::whole::write_whole;
 use indicatif::ProgressBar;
 use onode::{Class, Error, Result, SendStream, SnapshotId, SystemClock, Volume, human_size};
 use onode_console::{Output, quote};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Bytes that are written at once.
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut sending = SendingTo { bar: progress_without_end(output), stop, bytes: 0 };
     let written = match &arguments.output {
         None => sending.all(&mut source, |bytes| output.offer(bytes)),
-        Some(path) => to_file(path, |put| sending.all(&mut source, put)),
+        Some(path) => write_whole(path, |put| sending.all(&mut source, put)),
     };
     sending.bar.finish_and_clear();
     let closed = source.close();
@@ -139,26 +139,6 @@ impl SendingTo {
         }
         Ok(true)
     }
-}
-
-/// Writes a file, which gets its name when it is complete and durable.
-fn to_file(path: &Path, fill: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool>) -> Result<bool> {
-    let failed = |error| Error::host_file("write", path, &error);
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".unfinished");
-    let unfinished = path.with_file_name(name);
-    let mut file = File::create(&unfinished).map_err(failed)?;
-    let filled = fill(&mut |bytes| file.write_all(bytes).map(|()| true).map_err(failed));
-    let filled = filled.and_then(|whole| {
-        file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(failed)?;
-        Ok(whole)
-    });
-    if filled.is_err() {
-        // The first error says more than that this could not be removed either.
-        let _ = fs::remove_file(&unfinished);
-    }
-    filled
 }
 
 impl StreamSource {
