@@ -135,13 +135,10 @@ impl VolumeInfo {
         }
         Ok(match mutation {
             Mutation::SetAttribute { object, key: VOLUME_KEY, value } => {
-                let given = Self::decode(&value)
-                    .filter(|given| given.format_version == FORMAT_VERSION && given.unknown_features() == 0);
-                let refused = || {
-                    let why = "its settings are of another version, or damaged";
-                    onode_object::Error::of(ErrorKind::Invalid, VOLUME, why)
-                };
-                let value = self.adopting(given.ok_or_else(refused)?).encode();
+                let refused = |why: String| onode_object::Error::of(ErrorKind::Invalid, VOLUME, why);
+                let given = Self::decode(&value).ok_or_else(|| refused("its settings are damaged".into()))?;
+                given.check_known().map_err(|error| refused(error.detail))?;
+                let value = self.adopting(given).encode();
                 Some(Mutation::SetAttribute { object, key: VOLUME_KEY, value })
             }
             // Settings are replaced and never missing; of scrubs each volume has its own.
@@ -165,6 +162,19 @@ impl VolumeInfo {
             label: self.label.clone(),
             ..given
         }
+    }
+
+    /// Refuses settings of a version, or with features, that this code does not know.
+    fn check_known(&self) -> Result<()> {
+        if self.format_version != FORMAT_VERSION {
+            let why = format!("volume has format version {}, this program knows {FORMAT_VERSION}", self.format_version);
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
+        if self.unknown_features() != 0 {
+            let why = format!("volume needs features unknown to this program: {:#x}", self.unknown_features());
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
+        Ok(())
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -221,14 +231,7 @@ impl VolumeInfo {
         let Some(info) = Self::decode(&bytes) else {
             return Err(Error::new(ErrorKind::Corrupt, "the settings of the volume are damaged; run onode repair"));
         };
-        if info.format_version != FORMAT_VERSION {
-            let why = format!("volume has format version {}, this program knows {FORMAT_VERSION}", info.format_version);
-            return Err(Error::new(ErrorKind::Invalid, why));
-        }
-        if info.unknown_features() != 0 {
-            let why = format!("volume needs features unknown to this program: {:#x}", info.unknown_features());
-            return Err(Error::new(ErrorKind::Invalid, why));
-        }
+        info.check_known()?;
         Ok(info)
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
-//! | `volume` | a mounted volume: its files, its health, its snapshots and streams of them, its faces as block devices |
+//! | `volume` | a mounted volume: files, health, snapshots, streams, faces as block devices |
 //! | `open` | from a spec to a device, and what is refused on the way |
 //! | `spec` | the line that names a device; sizes |
 //! | `host` | what the computer gives: random bytes, time, memory |

@@ -1,19 +1,10 @@
 //! Streams from one volume to another, mounted or not, of every kind; and going back to a snapshot.
 
-use crate::common::{Expect, Place, has_fuse, is_root};
+use crate::common::{Expect, Place, bytes, has_fuse, is_root};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-
-fn bytes(seed: u32, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
 
 /// A directory of the host with files of all sorts.
 fn sample(place: &Place) -> PathBuf {

@@ -1,6 +1,6 @@
 //! Snapshots: on a mount and in an image, of every kind of volume that can have some.
 
-use crate::common::{Expect, Place, has_fuse, wait_until};
+use crate::common::{Expect, Place, bytes, has_fuse, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,15 +10,6 @@ fn names(text: &str) -> Vec<String> {
     let told: Value = serde_json::from_str(text).expect("JSON");
     let all = told["snapshots"].as_array().expect("a list");
     all.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
-}
-
-fn bytes(seed: u32, length: usize) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    (0..length).map(|_| next()).collect()
 }
 
 /// What a file or a directory below holds, by name.

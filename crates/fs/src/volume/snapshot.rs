@@ -19,7 +19,7 @@ impl FileSystem {
         if info.features.incompatible & SNAPSHOTS != 0 {
             return Ok(());
         }
-        info.features.incompatible |= SNAPSHOTS;
+        info.admit_snapshots();
         let mut transaction = Transaction::new();
         transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
         self.heard(self.device.commit(transaction, Durability::Buffered))

@@ -23,7 +23,7 @@ use crate::spec::Spec;
 use crate::volume::face::BlockFace;
 use onode_fs::Options as MountOptions;
 use onode_object::{Compression, ObjectDevice};
-use onode_services::{Snapshot, Versioned};
+use onode_services::{Snapshot, SnapshotId, Versioned};
 use std::sync::Arc;
 
 /// How a volume's device is opened.
@@ -102,6 +102,21 @@ pub(crate) struct States {
 }
 
 impl States {
+    /// All of them, in the order in which they were taken.
+    pub(crate) fn all(&self) -> Vec<Snapshot> {
+        self.versioned.snapshots()
+    }
+
+    /// The one of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<Snapshot> {
+        self.all().into_iter().find(|one| one.name == name)
+    }
+
+    /// The one of a number, which it may have on several volumes.
+    pub(crate) fn identified(&self, id: SnapshotId) -> Option<Snapshot> {
+        self.all().into_iter().find(|one| one.id == Some(id))
+    }
+
     /// A device that shows a snapshot with all services that stand on the device.
     ///
     /// # Errors

@@ -6,7 +6,6 @@
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::spec::Spec;
-
 use crate::volume::Volume;
 use crate::volume::layers::States;
 use crate::volume::transfer::send::SendStream;
@@ -48,19 +47,19 @@ impl Snapshots {
     /// Those that there are, in the order in which they were taken.
     #[must_use]
     pub fn list(&self) -> Vec<Snapshot> {
-        self.states.versioned.snapshots()
+        self.states.all()
     }
 
     /// The snapshot of a name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Snapshot> {
-        self.list().into_iter().find(|one| one.name == name)
+        self.states.named(name)
     }
 
     /// The snapshot of a number, which it may have on several volumes.
     #[must_use]
     pub fn identified(&self, id: SnapshotId) -> Option<Snapshot> {
-        self.list().into_iter().find(|one| one.id == Some(id))
+        self.states.identified(id)
     }
 
     /// Keeps all files as they are now, under a name. What programs have written is in it, synced

@@ -21,8 +21,8 @@ pub struct Applied<'a> {
     keep: &'a Keep<'a>,
     transaction: Transaction,
     bytes: usize,
-    /// Objects that the transaction makes, and those that it removes.
-    made: BTreeSet<ObjectId>,
+    /// Objects of the transaction that are known to be there, and those that it removes.
+    there: BTreeSet<ObjectId>,
     gone: BTreeSet<ObjectId>,
 }
 
@@ -36,8 +36,8 @@ impl<'a> Applied<'a> {
         if next < next_id {
             device.reserve_ids(next_id.0 - next.0)?;
         }
-        let (made, gone) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { device, keep, transaction: Transaction::new(), bytes: 0, made, gone })
+        let (there, gone) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { device, keep, transaction: Transaction::new(), bytes: 0, there, gone })
     }
 
     /// Applies some mutations, sooner or later.
@@ -95,21 +95,25 @@ impl<'a> Applied<'a> {
         }
     }
 
-    fn has(&self, object: ObjectId) -> Result<bool> {
-        if self.made.contains(&object) {
+    fn has(&mut self, object: ObjectId) -> Result<bool> {
+        if self.there.contains(&object) {
             return Ok(true);
         }
         if self.gone.contains(&object) {
             return Ok(false);
         }
         match self.device.stat(object) {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                // Most mutations are about the object of the one before.
+                self.there.insert(object);
+                Ok(true)
+            }
             Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn require(&self, object: ObjectId) -> Result<()> {
+    fn require(&mut self, object: ObjectId) -> Result<()> {
         if self.has(object)? {
             return Ok(());
         }
@@ -144,12 +148,12 @@ impl<'a> Applied<'a> {
         }
         match &mutation {
             Mutation::Create { .. } => {
-                self.made.insert(object);
+                self.there.insert(object);
                 self.gone.remove(&object);
             }
             Mutation::Remove { .. } => {
                 self.gone.insert(object);
-                self.made.remove(&object);
+                self.there.remove(&object);
             }
             _ => {}
         }
@@ -160,7 +164,7 @@ impl<'a> Applied<'a> {
 
     fn commit(&mut self, durability: Durability) -> Result<()> {
         self.bytes = 0;
-        self.made.clear();
+        self.there.clear();
         self.gone.clear();
         self.device.commit(std::mem::take(&mut self.transaction), durability)
     }

@@ -5,7 +5,7 @@ pub mod attach;
 pub mod mount;
 pub mod mount_helper;
 pub mod sends;
-mod session;
+pub mod session;
 pub mod tx;
 pub mod umount;
 pub mod up;

@@ -237,3 +237,13 @@ impl Drop for Running {
         }
     }
 }
+
+/// Bytes that do not shrink, other ones for each seed.
+pub fn bytes(seed: u32, length: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}

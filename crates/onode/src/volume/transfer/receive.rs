@@ -131,18 +131,13 @@ impl Target<'_> {
         }
     }
 
-    fn named(&self, name: &str) -> Option<Snapshot> {
-        let states = self.layers.states.as_ref()?;
-        states.versioned.snapshots().into_iter().find(|one| one.name == name)
-    }
-
     /// Refuses a name that is taken, before anything is done.
     fn check_name(&self, header: &StreamHeader, name: &str) -> Result<()> {
         if received::base_of(&self.layers, Some(header.id)).is_some() {
             return Err(Error::new(Class::Exists, self.what(), "it has this snapshot already")
                 .hint("there is nothing to do; `onode snapshot list` shows it"));
         }
-        if self.named(name).is_some() {
+        if self.layers.states.as_ref().is_some_and(|states| states.named(name).is_some()) {
             return Err(Error::new(Class::Exists, self.what(), format!("it has another snapshot `{name}`"))
                 .hint("give this one another name with --name, or delete that one: onode snapshot delete"));
         }
@@ -183,7 +178,7 @@ impl Target<'_> {
     /// Refuses a volume with files or snapshots.
     fn check_empty(&self) -> Result<()> {
         let objects = self.device.list(ObjectId::FIRST_FREE, 1).map_err(|error| self.failed(&error))?;
-        let has_snapshots = self.layers.states.as_ref().is_some_and(|all| !all.versioned.snapshots().is_empty());
+        let has_snapshots = self.layers.states.as_ref().is_some_and(|all| !all.all().is_empty());
         if objects.is_empty() && !has_snapshots {
             return Ok(());
         }

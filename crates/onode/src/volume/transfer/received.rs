@@ -16,8 +16,7 @@ pub(super) fn of(spec: &Spec, layers: &Layers) -> Result<Option<Received>> {
 
 /// The snapshot with which the stream began that is there in part, if it can be gone back to.
 pub(super) fn base_of(layers: &Layers, base: Option<SnapshotId>) -> Option<Snapshot> {
-    let (base, states) = (base?, layers.states.as_ref()?);
-    states.versioned.snapshots().into_iter().find(|one| one.id == Some(base))
+    layers.states.as_ref()?.identified(base?)
 }
 
 /// Nothing is noted any more of streams.

@@ -30,8 +30,7 @@ pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result
     let device = layers.settled(spec, false)?;
     let done = (|| {
         let states = layers.states.clone().ok_or_else(|| super::lacks_snapshots(what()))?;
-        let found = states.versioned.snapshots().into_iter().find(|one| one.name == name);
-        let snapshot = found.ok_or_else(|| {
+        let snapshot = states.named(name).ok_or_else(|| {
             Error::new(Class::NotFound, what(), "there is no snapshot of that name")
                 .hint(format!("`onode snapshot list {spec}` shows those that there are"))
         })?;

@@ -40,8 +40,7 @@ impl SendStream {
     pub(crate) fn of_snapshot(spec: &Spec, states: &States, name: &str, from: Option<&str>) -> Result<Self> {
         let what = || format!("cannot send the snapshot `{name}` of {spec}");
         let found = |name: &str| {
-            let found = states.versioned.snapshots().into_iter().find(|one| one.name == name);
-            found.ok_or_else(|| {
+            states.named(name).ok_or_else(|| {
                 Error::new(Class::NotFound, what(), format!("there is no snapshot `{name}`"))
                     .hint(format!("`onode snapshot list {spec}` shows those that there are"))
             })

@@ -3,16 +3,15 @@
 //! A view is asked for with a number that the asking program draws, the number of the piece, and
 //! the numbers of the snapshots. A piece can be asked for twice in a row.
 
+use crate::commands::state::ask::{self, VIEW_BYTES_MAX};
 use onode::{Class, Error, Result, SendStream, SnapshotId, Volume};
 use onode_base::sync::{Mutex, rank};
-use onode_fuse::{SEND_VIEW, VIEW_PREFIX};
+use onode_fuse::SEND_VIEW;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The largest value an attribute can have.
-const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Streams at a time; the one that nobody has asked for the longest time gives way to another.
 const SENDS_MAX: usize = 8;
 
@@ -81,20 +80,9 @@ impl StreamPart {
     /// If there is no answer; what the mount says instead of a piece is none.
     pub fn fetch(directory: &Path, asked: &str) -> Result<Self> {
         let what = format!("cannot send {}", directory.display());
-        let mut value = vec![0; VALUE_BYTES_MAX];
-        let name = format!("{VIEW_PREFIX}{SEND_VIEW}{asked}");
-        let length = rustix::fs::getxattr(directory, name, value.as_mut_slice()).map_err(|errno| match errno {
-            rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => {
-                Error::new(Class::Permission, &what, "a stream has all files: only root may have it")
-            }
-            rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP => {
-                Error::new(Class::General, &what, "its server is of another version, which does not send")
-                    .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
-            }
-            errno => Error::host(&what, &errno.into()),
-        })?;
+        let value = ask::value_of(&what, directory, &format!("{SEND_VIEW}{asked}"))?;
         let malformed = || Error::new(Class::General, &what, "its server says what this version does not understand");
-        Self::decode(&value[..length]).ok_or_else(malformed)
+        Self::decode(&value).ok_or_else(malformed)
     }
 }
 
@@ -144,7 +132,7 @@ impl Send {
 
     fn piece(&mut self, sequence: u64) -> Vec<u8> {
         if self.next == sequence {
-            let mut bytes = vec![0; VALUE_BYTES_MAX - 1];
+            let mut bytes = vec![0; VIEW_BYTES_MAX - 1];
             let part = match self.stream.fill(&mut bytes) {
                 Ok(0) => StreamPart::End,
                 Ok(count) => {

@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// The largest value an attribute can have.
-const VIEW_BYTES_MAX: usize = 64 << 10;
+pub const VIEW_BYTES_MAX: usize = 64 << 10;
 
 /// The figures of an image, a spec or the directory of a mount.
 pub fn of(target: &OsStr, consent: Consent) -> Result<Figures> {
@@ -70,19 +70,26 @@ pub fn health_of(directory: &Path) -> Result<HealthReport> {
 /// What the mount at `directory` answers when asked for a view.
 pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
     let what = format!("cannot show {}", directory.display());
+    serde_json::from_slice(&value_of(&what, directory, view)?)
+        .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
+}
+
+/// The same, as it came; `what` says what cannot be done without.
+pub fn value_of(what: &str, directory: &Path, view: &str) -> Result<Vec<u8>> {
     let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
     let mut value = vec![0; VIEW_BYTES_MAX];
     let length = rustix::fs::getxattr(directory, name, value.as_mut_slice()).map_err(|errno| match errno {
         Errno::OPNOTSUPP | Errno::NODATA => {
-            Error::new(Class::General, &what, "its server is of another version, which does not tell this")
+            Error::new(Class::General, what, "its server is of another version, which does not tell this")
                 .hint(format!("unmount it and mount it again: onode umount {}", directory.display()))
         }
+        Errno::PERM | Errno::ACCESS => Error::new(Class::Permission, what, "only root may ask its server for that"),
         errno if onode_fuse::is_disconnected(&errno.into()) => {
-            Error::new(Class::General, &what, "its server was killed")
+            Error::new(Class::General, what, "its server was killed")
                 .hint(format!("take the dead mount away: onode umount {}", directory.display()))
         }
-        errno => Error::host(&what, &errno.into()),
+        errno => Error::host(what, &errno.into()),
     })?;
-    serde_json::from_slice(value.get(..length).unwrap_or_default())
-        .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
+    value.truncate(length);
+    Ok(value)
 }
