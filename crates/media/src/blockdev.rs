@@ -118,6 +118,18 @@ pub trait BlockDev: Send {
         reads.iter_mut().try_for_each(|(offset, out)| self.read_at(*offset, out, tag))
     }
 
+    /// Sees how long the device is now, and makes it `bytes` long if it is shorter and can be made
+    /// longer, as a file can.
+    ///
+    /// # Errors
+    /// `OutOfRange` if it stays shorter, `HostFull`, `Host`, `ReadOnly`.
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        if bytes <= self.bytes() {
+            return Ok(());
+        }
+        Err(too_short(self.name(), self.bytes(), bytes))
+    }
+
     /// How requests reach the device, in a few words for people; `None` if there is nothing to say.
     fn way(&self) -> Option<&'static str> {
         None
@@ -174,6 +186,11 @@ pub trait SharedDisk: Send + Sync {
     /// # Errors
     /// As [`BlockDev::flush`].
     fn flush(&self) -> Result<()>;
+}
+
+/// That the device `name` has fewer bytes than are needed.
+pub(crate) fn too_short(name: &str, bytes: u64, needed: u64) -> Error {
+    Error::new(MediaErrorKind::OutOfRange, format!("{name} has {bytes} bytes, {needed} are needed"))
 }
 
 impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
@@ -233,6 +250,9 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
         (**self).read_batch(reads, tag)
     }
 
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        (**self).grow(bytes)
+    }
     fn way(&self) -> Option<&'static str> {
         (**self).way()
     }

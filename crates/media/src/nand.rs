@@ -74,6 +74,9 @@ impl Geometry {
     /// The most pages that a block may have: enough for the zones of zoned devices.
     pub const MOST_PAGES_PER_BLOCK: u32 = 32768;
 
+    /// The most erase blocks in all.
+    pub const MOST_BLOCKS: u32 = 1 << 24;
+
     /// Checks that the shape is one that can exist: pages 512 B to 64 KiB (power of two), 4 to
     /// 32,768 pages a block, at least 8 blocks, 1 to 64 chips, spare at most half a page.
     ///
@@ -92,7 +95,7 @@ impl Geometry {
         if self.pages_per_block < 4 || self.pages_per_block > Self::MOST_PAGES_PER_BLOCK {
             return wrong("pages_per_block", self.pages_per_block);
         }
-        if self.blocks < 8 || self.blocks > 1 << 24 {
+        if self.blocks < 8 || self.blocks > Self::MOST_BLOCKS {
             return wrong("blocks", self.blocks);
         }
         if self.chips == 0 || self.chips > 64 {
@@ -110,8 +113,34 @@ impl Geometry {
 /// may then refuse to be programmed until it is erased again. Everything else stays as it was.
 /// A page that cannot be read back is [`Uncorrectable`](MediaErrorKind::Uncorrectable).
 pub trait Nand: Send {
-    /// The shape, which never changes.
+    /// The shape, which nothing changes but [`grow`](Nand::grow).
     fn geometry(&self) -> Geometry;
+
+    /// How many erase blocks there is room for now: a device may have become larger since it was
+    /// divided into blocks.
+    ///
+    /// # Errors
+    /// `Host`.
+    fn most_blocks(&mut self) -> Result<u32> {
+        Ok(self.geometry().blocks)
+    }
+
+    /// Has `blocks` erase blocks from now on, as many as before or more; an image in a file is made
+    /// longer. What those that come hold is undefined until they are erased. All that was programmed
+    /// stays as it is, and so do pages for who reads beside the owner; for the blocks that came
+    /// [`shared`](Nand::shared) is to be asked again. After a power cut the medium has one of both
+    /// numbers of blocks.
+    ///
+    /// # Errors
+    /// `OutOfRange` (there is no room for so many, or there were more), `HostFull`, `Host`,
+    /// `ReadOnly`.
+    fn grow(&mut self, blocks: u32) -> Result<()> {
+        let (before, most) = (self.geometry().blocks, self.most_blocks()?);
+        if blocks == before {
+            return Ok(());
+        }
+        Err(Error::new(MediaErrorKind::OutOfRange, format!("{blocks} blocks; it has {before} and room for {most}")))
+    }
 
     /// Reads a page and its spare bytes (either buffer may be empty to skip it). An erased page
     /// reads as 0xff.

@@ -8,22 +8,33 @@
 //! ..       header page again
 //! ```
 //! In version 1 the spare bytes of all pages are one region behind the table, the pages of all
-//! blocks another one, and there are no copies.
+//! blocks another one, and there are no copies. Version 3 is an image of version 2 that grew: behind
+//! all that stands there follow a table, the blocks that came, and both copies; what was the table
+//! before and its copies are of no use any more.
 //!
 //! Decoding trusts nothing: every field is checked before it is used.
 
+use super::watermark::Notes;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::Geometry;
 use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::mem::{offset_of, size_of};
 use onode_base::checksum::crc32c;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub(super) const MAGIC: [u8; 8] = *b"ONODNAND";
-pub(super) const VERSION: u32 = 2;
+/// The version of images that have the blocks with which they were made.
+const VERSION: u32 = 2;
 /// The version without copies at the end.
 const VERSION_WITHOUT_COPIES: u32 = 1;
+/// The version of images that grew, the last that is known.
+pub(super) const VERSION_GROWN: u32 = 3;
+/// So often an image can grow.
+const STEPS_MAX: usize = 256;
 pub(super) const HEADER_BYTES: usize = 4096;
 pub(super) const ENTRY_BYTES: usize = 16;
 const ALIGNMENT: u64 = 4096;
@@ -50,7 +61,10 @@ pub(super) struct Header {
     /// Zero in version 1, as the next one.
     copy_offset: U64,
     block_stride: U64,
-    reserved: [u8; 3988],
+    /// How often the image grew, and how many blocks it had before each time.
+    steps: U32,
+    blocks_before: [U32; STEPS_MAX],
+    reserved: [u8; 2960],
     crc: U32,
 }
 
@@ -60,21 +74,75 @@ const _: () = assert!(offset_of!(Header, uuid) == 72);
 const _: () = assert!(offset_of!(Header, crc) == 4092);
 
 /// What a header tells of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ImageShape {
     pub(super) geometry: Geometry,
     pub(super) uuid: [u8; 16],
+    /// How many blocks it had before it grew, each time.
+    blocks_before: Vec<u32>,
     pub(super) layout: Layout,
 }
 
-/// Where things are in an image.
+impl ImageShape {
+    /// Of a new image.
+    pub(super) fn of_new(geometry: Geometry, uuid: [u8; 16]) -> Self {
+        Self::of_version(geometry, uuid, VERSION, Vec::new())
+    }
+
+    fn of_version(geometry: Geometry, uuid: [u8; 16], version: u32, blocks_before: Vec<u32>) -> Self {
+        let with = |blocks: u32| Geometry { blocks, ..geometry };
+        let mut sizes = blocks_before.iter().copied().chain([geometry.blocks]).map(with);
+        let made = sizes.next().unwrap_or(geometry);
+        let made = if version == VERSION_WITHOUT_COPIES { Layout::without_copies(made) } else { Layout::of(made) };
+        let layout = sizes.fold(made, |layout, shape| layout.grown(&shape));
+        Self { geometry, uuid, blocks_before, layout }
+    }
+
+    /// The image when it has grown to `blocks`, which are more than it has.
+    ///
+    /// # Errors
+    /// `Invalid` if it cannot grow.
+    pub(super) fn grown(&self, blocks: u32) -> Result<Self> {
+        let cannot = |why| Err(Error::new(MediaErrorKind::Invalid, why));
+        if self.version() == VERSION_WITHOUT_COPIES {
+            return cannot(String::from("an image of format version 1 cannot grow; copy the files to a new one"));
+        }
+        if self.blocks_before.len() >= STEPS_MAX {
+            return cannot(format!("the image has grown {STEPS_MAX} times; copy the files to a new one"));
+        }
+        let geometry = Geometry { blocks, ..self.geometry };
+        geometry.validate()?;
+        let blocks_before = self.blocks_before.iter().copied().chain([self.geometry.blocks]).collect();
+        Ok(Self { geometry, blocks_before, layout: self.layout.grown(&geometry), ..self.clone() })
+    }
+
+    const fn version(&self) -> u32 {
+        match (self.layout.copies, self.blocks_before.is_empty()) {
+            (None, _) => VERSION_WITHOUT_COPIES,
+            (Some(_), true) => VERSION,
+            (Some(_), false) => VERSION_GROWN,
+        }
+    }
+}
+
+/// Blocks that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Region {
+    /// Its first block.
+    first: u32,
+    /// The spare bytes of that block.
+    spare: u64,
+    /// The pages of that block.
+    data: u64,
+}
+
+/// Where things are in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) table: u64,
-    /// The spare bytes of the first block.
-    pub(super) spare: u64,
-    /// The pages of the first block.
-    pub(super) data: u64,
+    blocks: u32,
+    /// Those, one region more for each time that the image grew.
+    regions: Vec<Region>,
     /// From the pages of a block to those of the next one.
     pub(super) data_stride: u64,
     /// From the spare bytes of a block to those of the next one.
@@ -93,41 +161,65 @@ pub(super) struct Copies {
 
 impl Layout {
     /// Of a new image with a geometry that is valid; its bounds keep every sum below 2^57.
-    pub(super) const fn of(shape: Geometry) -> Self {
-        let table_bytes = (shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
-        let table = HEADER_BYTES as u64;
-        let data = table + table_bytes;
-        let spare = data + block_bytes(&shape);
-        let spare_bytes = shape.pages_per_block as u64 * shape.spare_bytes as u64;
-        let stride = (block_bytes(&shape) + spare_bytes).next_multiple_of(ALIGNMENT);
-        let copy = data + shape.blocks as u64 * stride;
-        let copies = Copies { table: copy, header: copy + table_bytes };
-        let end = copies.header + HEADER_BYTES as u64;
-        Self { table, spare, data, data_stride: stride, spare_stride: stride, copies: Some(copies), end }
+    pub(super) fn of(shape: Geometry) -> Self {
+        let stride = stride(&shape);
+        let (regions, copies) = (Vec::new(), None);
+        let none = Self { table: 0, blocks: 0, regions, data_stride: stride, spare_stride: stride, copies, end: 0 };
+        none.followed_by(HEADER_BYTES as u64, &shape)
     }
 
     /// Of an image of version 1.
-    const fn without_copies(shape: Geometry) -> Self {
+    fn without_copies(shape: Geometry) -> Self {
         let table = HEADER_BYTES as u64;
         let spare = (table + shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
         let data = (spare + shape.pages() * shape.spare_bytes as u64).next_multiple_of(ALIGNMENT);
         let spare_stride = shape.pages_per_block as u64 * shape.spare_bytes as u64;
         let (data_stride, end) = (block_bytes(&shape), data + shape.bytes());
-        Self { table, spare, data, data_stride, spare_stride, copies: None, end }
+        let regions = vec![Region { first: 0, spare, data }];
+        Self { table, blocks: shape.blocks, regions, data_stride, spare_stride, copies: None, end }
     }
 
-    const fn of_version(shape: Geometry, version: u32) -> Self {
-        if version <= VERSION_WITHOUT_COPIES { Self::without_copies(shape) } else { Self::of(shape) }
+    /// The image when it has grown to `shape`: all that is new stands behind what it is now, so
+    /// that either is whole until the header page at the start says which of both counts.
+    pub(super) fn grown(&self, shape: &Geometry) -> Self {
+        self.followed_by((self.end + Notes::AREA_BYTES).next_multiple_of(ALIGNMENT), shape)
+    }
+
+    /// With a table for `shape` from `table` on, the blocks that are not there yet and the copies.
+    fn followed_by(&self, table: u64, shape: &Geometry) -> Self {
+        let first = self.blocks;
+        let table_bytes = (shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
+        let data = table + table_bytes;
+        let region = Region { first, spare: data + block_bytes(shape), data };
+        let copy = data + u64::from(shape.blocks - first) * self.data_stride;
+        let copies = Copies { table: copy, header: copy + table_bytes };
+        let regions = self.regions.iter().copied().chain([region]).collect();
+        let end = copies.header + HEADER_BYTES as u64;
+        Self { table, blocks: shape.blocks, regions, copies: Some(copies), end, ..*self }
+    }
+
+    /// With the first block elsewhere.
+    #[cfg(test)]
+    pub(super) fn with_first_block(&self, data: u64, spare: u64) -> Self {
+        Self { regions: vec![Region { first: 0, spare, data }], ..self.clone() }
+    }
+
+    /// The region that holds `block`.
+    fn region(&self, block: u32) -> Region {
+        let holds = |region: &&Region| region.first <= block;
+        self.regions.iter().rev().find(holds).copied().unwrap_or(Region { first: 0, spare: 0, data: 0 })
     }
 
     /// Where the data of page `index` of `block` lies.
-    pub(super) const fn data(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
-        self.data + block as u64 * self.data_stride + index as u64 * shape.page_bytes as u64
+    pub(super) fn data(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
+        let Region { first, data, .. } = self.region(block);
+        data + u64::from(block - first) * self.data_stride + u64::from(index) * u64::from(shape.page_bytes)
     }
 
     /// Where its spare bytes lie.
-    pub(super) const fn spare(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
-        self.spare + block as u64 * self.spare_stride + index as u64 * shape.spare_bytes as u64
+    pub(super) fn spare(&self, shape: &Geometry, block: u32, index: u32) -> u64 {
+        let Region { first, spare, .. } = self.region(block);
+        spare + u64::from(block - first) * self.spare_stride + u64::from(index) * u64::from(shape.spare_bytes)
     }
 }
 
@@ -135,17 +227,23 @@ const fn block_bytes(shape: &Geometry) -> u64 {
     shape.pages_per_block as u64 * shape.page_bytes as u64
 }
 
-impl Header {
-    pub(super) fn new(shape: Geometry, uuid: [u8; 16]) -> Self {
-        Self::of_version(shape, uuid, VERSION)
-    }
+/// From one block to the next, with its spare bytes.
+const fn stride(shape: &Geometry) -> u64 {
+    let spare_bytes = shape.pages_per_block as u64 * shape.spare_bytes as u64;
+    (block_bytes(shape) + spare_bytes).next_multiple_of(ALIGNMENT)
+}
 
-    fn of_version(shape: Geometry, uuid: [u8; 16], version: u32) -> Self {
-        let layout = Layout::of_version(shape, version);
+impl Header {
+    pub(super) fn new(image: &ImageShape) -> Self {
+        let ImageShape { geometry: shape, uuid, blocks_before, layout } = image;
         let stride = if layout.copies.is_some() { layout.data_stride } else { 0 };
+        let mut steps = [0.into(); STEPS_MAX];
+        for (slot, blocks) in steps.iter_mut().zip(blocks_before) {
+            *slot = U32::new(*blocks);
+        }
         let mut header = Self {
             magic: MAGIC,
-            version: version.into(),
+            version: image.version().into(),
             header_bytes: (HEADER_BYTES as u32).into(),
             page_bytes: shape.page_bytes.into(),
             spare_bytes: shape.spare_bytes.into(),
@@ -154,13 +252,15 @@ impl Header {
             chips: shape.chips.into(),
             entry_bytes: (ENTRY_BYTES as u32).into(),
             table_offset: layout.table.into(),
-            spare_offset: layout.spare.into(),
-            data_offset: layout.data.into(),
+            spare_offset: layout.spare(shape, 0, 0).into(),
+            data_offset: layout.data(shape, 0, 0).into(),
             file_bytes: layout.end.into(),
-            uuid,
+            uuid: *uuid,
             copy_offset: layout.copies.map_or(0, |copies| copies.table).into(),
             block_stride: stride.into(),
-            reserved: [0; 3988],
+            steps: (blocks_before.len() as u32).into(),
+            blocks_before: steps,
+            reserved: [0; 2960],
             crc: 0.into(),
         };
         header.crc = header.checksum().into();
@@ -184,8 +284,8 @@ impl Header {
             return damaged(format!("the header is cut short: {} bytes of {HEADER_BYTES}", bytes.len()));
         };
         let version = header.version.get();
-        if version > VERSION {
-            let detail = format!("format version {version}, this program knows up to {VERSION}; use a newer one");
+        if version > VERSION_GROWN {
+            let detail = format!("format version {version}, this program knows up to {VERSION_GROWN}; use a newer one");
             return Err(Error::new(MediaErrorKind::NewerFormat, detail));
         }
         let (found, expected) = (header.checksum(), header.crc.get());
@@ -202,12 +302,18 @@ impl Header {
         if let Err(error) = shape.validate() {
             return damaged(format!("the header tells an impossible {}", error.detail));
         }
+        let steps = header.blocks_before.iter().take(header.steps.get() as usize);
+        let blocks_before: Vec<u32> = steps.map(|blocks| blocks.get()).collect();
+        let sizes: Vec<u32> = blocks_before.iter().copied().chain([shape.blocks]).collect();
         // Everything else follows from the shape: one comparison checks offsets, sizes and reserved
         // bytes.
-        if header.as_bytes() != Self::of_version(shape, header.uuid, version).as_bytes() {
-            return damaged("the header contradicts itself".into());
+        if sizes.is_sorted_by(|before, after| before < after) {
+            let image = ImageShape::of_version(shape, header.uuid, version, blocks_before);
+            if header.as_bytes() == Self::new(&image).as_bytes() {
+                return Ok(image);
+            }
         }
-        Ok(ImageShape { geometry: shape, uuid: header.uuid, layout: Layout::of_version(shape, version) })
+        damaged("the header contradicts itself".into())
     }
 }
 
@@ -280,18 +386,20 @@ mod tests {
     #[test]
     fn version_1_keeps_its_bytes() {
         let uuid = core::array::from_fn(|i| i as u8);
-        let header = Header::of_version(SHAPE, uuid, 1);
+        let image = ImageShape::of_version(SHAPE, uuid, 1, Vec::new());
+        let header = Header::new(&image);
         assert_eq!(header.crc.get(), 0x484c_4f05);
         let layout = Layout {
             table: 4096,
-            spare: 20480,
-            data: 4214784,
+            blocks: 1024,
+            regions: vec![Region { first: 0, spare: 20480, data: 4214784 }],
             data_stride: 131072,
             spare_stride: 4096,
             copies: None,
             end: 138432512,
         };
-        assert_eq!(Header::decode(header.as_bytes()), Ok(ImageShape { geometry: SHAPE, uuid, layout }));
+        assert_eq!(image.layout, layout);
+        assert_eq!(Header::decode(header.as_bytes()), Ok(image));
 
         let state = BlockState { erases: 5, written_pages: 7, bad: true };
         let entry = TableEntry::encode(3, state);
@@ -304,20 +412,51 @@ mod tests {
     #[test]
     fn version_2_keeps_its_bytes() {
         let uuid = core::array::from_fn(|i| i as u8);
-        let header = Header::new(SHAPE, uuid);
+        let header = Header::new(&ImageShape::of_new(SHAPE, uuid));
         assert_eq!(header.crc.get(), 0x0bd7_ef2d);
         let layout = Layout {
             table: 4096,
-            spare: 151552,
-            data: 20480,
+            blocks: 1024,
+            regions: vec![Region { first: 0, spare: 151552, data: 20480 }],
             data_stride: 135168,
             spare_stride: 135168,
             copies: Some(Copies { table: 138432512, header: 138448896 }),
             end: 138452992,
         };
-        assert_eq!(Header::decode(header.as_bytes()), Ok(ImageShape { geometry: SHAPE, uuid, layout }));
+        let image = Header::decode(header.as_bytes()).unwrap();
+        assert_eq!((image.geometry, image.uuid, &image.layout), (SHAPE, uuid, &layout));
         assert_eq!(layout.data(&SHAPE, 1023, 63), 138432512 - 4096 - 2048);
         assert_eq!(layout.spare(&SHAPE, 1023, 63), 138432512 - 64);
+    }
+
+    /// By hand from `docs/format/nand-image.md`: 135,168 bytes a block.
+    #[test]
+    fn version_3_has_what_came_behind_what_was_there() {
+        let made = ImageShape::of_new(SHAPE, [7; 16]);
+        let grown = made.grown(1030).unwrap();
+        // Behind the watermark, 64 bytes from 138,452,992 on, rounded up.
+        assert_eq!(grown.layout.table, 138_457_088);
+        assert_eq!(grown.layout.data(&SHAPE, 1023, 63), made.layout.data(&SHAPE, 1023, 63));
+        assert_eq!(grown.layout.data(&SHAPE, 1024, 1), 138_457_088 + 20_480 + 2048);
+        assert_eq!(grown.layout.spare(&SHAPE, 1029, 0), 138_457_088 + 20_480 + 5 * 135_168 + 131_072);
+        let copy = 138_457_088 + 20_480 + 6 * 135_168;
+        assert_eq!(grown.layout.copies, Some(Copies { table: copy, header: copy + 20_480 }));
+        let twice = grown.grown(2000).unwrap();
+        assert_eq!(twice.layout.data(&SHAPE, 1029, 0), grown.layout.data(&SHAPE, 1029, 0));
+        for image in [grown, twice] {
+            assert_eq!(Header::decode(Header::new(&image).as_bytes()), Ok(image));
+        }
+    }
+
+    #[test]
+    fn an_image_does_not_grow_for_ever() {
+        assert!(ImageShape::of_version(SHAPE, [7; 16], 1, Vec::new()).grown(2000).is_err());
+        let mut image = ImageShape::of_new(SHAPE, [7; 16]);
+        for blocks in (1025..).take(STEPS_MAX) {
+            image = image.grown(blocks).unwrap();
+        }
+        assert_eq!(Header::decode(Header::new(&image).as_bytes()).as_ref(), Ok(&image));
+        assert_eq!(image.grown(5000).unwrap_err().kind, MediaErrorKind::Invalid);
     }
 
     #[test]

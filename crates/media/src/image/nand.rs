@@ -10,7 +10,7 @@
 //! everything else is still found. Virtual time is not kept; wrap it in
 //! [`Latency`](crate::wrap::Latency) for that.
 
-use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, ImageShape, Layout, TableEntry};
+use super::format::{BlockState, ENTRY_BYTES, HEADER_BYTES, Header, ImageShape, TableEntry};
 use super::host::{HostFile, fill};
 use super::shared::ImageShared;
 use super::watermark::Notes;
@@ -28,6 +28,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use zerocopy::{FromBytes, IntoBytes};
 
+mod growing;
 #[cfg(test)]
 mod tests;
 
@@ -70,11 +71,17 @@ struct OpenBlock {
     spare_is_clean: bool,
 }
 
+impl OpenBlock {
+    /// One that was never used.
+    const NEW: Self =
+        Self { state: BlockState { erases: 0, written_pages: 0, bad: false }, lost: false, spare_is_clean: true };
+}
+
 /// A NAND in a file.
 pub struct ImageNand {
     shared: Arc<ImageShared>,
     mode: OpenMode,
-    uuid: [u8; 16],
+    shape: ImageShape,
     blocks: Vec<OpenBlock>,
     /// Blocks whose entry in the copy of the table is older than the one in the table.
     not_copied: BTreeSet<u32>,
@@ -100,12 +107,12 @@ impl ImageNand {
             how.create_new(true);
         }
         let file = HostFile::open(path, &how, true)?;
-        let layout = Layout::of(geometry);
+        let shape = ImageShape::of_new(geometry, options.uuid);
         let written = (|| {
             file.set_bytes(0)?;
-            file.set_bytes(layout.end + Notes::AREA_BYTES)?;
-            let header = Header::new(geometry, options.uuid);
-            if let Some(copies) = layout.copies {
+            file.set_bytes(shape.layout.end + Notes::AREA_BYTES)?;
+            let header = Header::new(&shape);
+            if let Some(copies) = shape.layout.copies {
                 file.write(copies.header, header.as_bytes())?;
             }
             // Last, so that an image that was not finished is not taken for one.
@@ -119,9 +126,8 @@ impl ImageNand {
             }
             return Err(error);
         }
-        let block = OpenBlock { state: BlockState::default(), lost: false, spare_is_clean: true };
-        let blocks = vec![block; geometry.blocks as usize];
-        Ok(Self::of(file, OpenMode::ReadWrite, &ImageShape { geometry, uuid: options.uuid, layout }, blocks))
+        let blocks = vec![OpenBlock::NEW; geometry.blocks as usize];
+        Ok(Self::of(file, OpenMode::ReadWrite, shape, blocks))
     }
 
     /// Opens an image.
@@ -134,9 +140,9 @@ impl ImageNand {
         let write = mode == OpenMode::ReadWrite;
         let file = HostFile::open(path, OpenOptions::new().read(true).write(write), write)?;
         let bytes = file.bytes()?;
-        let header = read_header(&file, bytes)
+        let shape = read_header(&file, bytes)
             .map_err(|error| Error::new(error.kind, format!("{}: {}", path.display(), error.detail)))?;
-        let ImageShape { geometry, layout, .. } = header;
+        let (geometry, layout) = (shape.geometry, &shape.layout);
         if bytes < layout.end {
             let detail = format!("{} is cut short: {bytes} bytes of {}", path.display(), layout.end);
             return Err(Error::new(MediaErrorKind::Damaged, detail));
@@ -148,8 +154,8 @@ impl ImageNand {
             let lost = BlockState { written_pages: geometry.pages_per_block, ..BlockState::default() };
             OpenBlock { state: state.unwrap_or(lost), lost: state.is_none(), spare_is_clean: false }
         };
-        let mut image = Self::of(file, mode, &header, states.iter().copied().map(open).collect());
-        image.notes = Notes::read(&image.shared.file, image.shared.layout.end, &image.uuid, bytes)?;
+        let mut image = Self::of(file, mode, shape, states.iter().copied().map(open).collect());
+        image.notes = Notes::read(&image.shared.file, image.shared.layout.end, &image.shape.uuid, bytes)?;
         let differ = |of: &[Option<BlockState>]| {
             (0..).zip(of).zip(&states).filter(|((_, one), state)| one != state).map(|((block, _), _)| block).collect()
         };
@@ -165,7 +171,7 @@ impl ImageNand {
     /// entry at the start is.
     fn heal(&mut self, behind: BTreeSet<u32>) -> Result<()> {
         let Some(copies) = self.shared.layout.copies else { return Ok(()) };
-        let header = Header::new(self.shared.geometry, self.uuid);
+        let header = Header::new(&self.shape);
         let mut there = [0; HEADER_BYTES];
         for offset in [0, copies.header] {
             self.shared.file.read(offset, &mut there)?;
@@ -184,18 +190,18 @@ impl ImageNand {
         Ok(())
     }
 
-    fn of(file: HostFile, mode: OpenMode, shape: &ImageShape, blocks: Vec<OpenBlock>) -> Self {
-        let ImageShape { geometry, uuid, layout } = *shape;
+    fn of(file: HostFile, mode: OpenMode, shape: ImageShape, blocks: Vec<OpenBlock>) -> Self {
         let written = blocks.iter().map(|block: &OpenBlock| (!block.lost).then_some(block.state.written_pages));
-        let shared = Arc::new(ImageShared::new(file, geometry, layout, written, mode == OpenMode::ReadWrite));
+        let layout = shape.layout.clone();
+        let shared = Arc::new(ImageShared::new(file, shape.geometry, layout, written, mode == OpenMode::ReadWrite));
         let (not_copied, inverted) = (BTreeSet::new(), Vec::new());
-        Self { shared, mode, uuid, blocks, not_copied, inverted, notes: Notes::default() }
+        Self { shared, mode, shape, blocks, not_copied, inverted, notes: Notes::default() }
     }
 
     /// The identity given when the image was made.
     #[must_use]
     pub const fn uuid(&self) -> [u8; 16] {
-        self.uuid
+        self.shape.uuid
     }
 
     /// The file.
@@ -373,6 +379,10 @@ impl Nand for ImageNand {
         self.shared.geometry
     }
 
+    fn grow(&mut self, blocks: u32) -> Result<()> {
+        self.grow_to(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.shared.geometry.check_read(page, data.len(), spare.len())?;
         self.shared.counters.lock().of_mut(tag).reads += 1;
@@ -457,7 +467,7 @@ impl Nand for ImageNand {
         if self.notes.has(number) || self.mode == OpenMode::ReadOnly {
             return Ok(());
         }
-        self.notes.write(number, &self.shared.file, self.shared.layout.end, &self.uuid)
+        self.notes.write(number, &self.shared.file, self.shared.layout.end, &self.shape.uuid)
     }
 
     fn watermark(&mut self) -> Result<Watermark> {

@@ -11,6 +11,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::{BlockAddress, Flushes, Geometry, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use onode_base::sync::{Mutex, rank};
@@ -20,13 +21,13 @@ const LOST: u32 = u32::MAX;
 
 /// The shared part of an image.
 pub(super) struct ImageShared {
-    pub(super) file: HostFile,
+    pub(super) file: Arc<HostFile>,
     pub(super) geometry: Geometry,
     pub(super) layout: Layout,
     /// Pages written of each block.
     written: Vec<AtomicU32>,
-    pub(super) counters: Mutex<Counters, rank::MediumNotes>,
-    pub(super) flushes: Flushes,
+    pub(super) counters: Arc<Mutex<Counters, rank::MediumNotes>>,
+    flushes: Arc<Flushes>,
     /// Somebody changes the image: there is something to flush.
     is_written: bool,
 }
@@ -42,8 +43,23 @@ impl ImageShared {
         is_written: bool,
     ) -> Self {
         let written = written.map(|pages| AtomicU32::new(pages.unwrap_or(LOST))).collect();
-        let (counters, flushes) = (Mutex::new(Counters::default()), Flushes::default());
+        let (file, counters, flushes) = (Arc::new(file), Arc::default(), Arc::default());
         Self { file, geometry, layout, written, counters, flushes, is_written }
+    }
+
+    /// The same of an image that has grown; the blocks that came are erased.
+    pub(super) fn grown(&self, geometry: Geometry, layout: Layout) -> Self {
+        let known = self.written.iter().map(|written| written.load(Ordering::Acquire));
+        let all = known.chain(core::iter::repeat(0)).take(geometry.blocks as usize);
+        Self {
+            file: Arc::clone(&self.file),
+            geometry,
+            layout,
+            written: all.map(AtomicU32::new).collect(),
+            counters: Arc::clone(&self.counters),
+            flushes: Arc::clone(&self.flushes),
+            is_written: self.is_written,
+        }
     }
 
     /// The file has so many pages of `block` now.

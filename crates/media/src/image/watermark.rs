@@ -88,6 +88,15 @@ impl Notes {
         Ok(Self { last, is_damaged: sound.len() < SLOTS as usize && !is_first })
     }
 
+    /// The same at `end`, where nothing stands yet.
+    pub(super) fn moved(self, file: &HostFile, end: u64, uuid: &[u8; 16]) -> Result<Self> {
+        let mut moved = Self::default();
+        if let Some(last) = self.last {
+            moved.write(last.number, file, end, uuid)?;
+        }
+        Ok(Self { is_damaged: self.is_damaged, ..moved })
+    }
+
     /// Writes `number` to the slot that does not hold the last one.
     pub(super) fn write(&mut self, number: u64, file: &HostFile, end: u64, uuid: &[u8; 16]) -> Result<()> {
         let turn = self.last.map_or(1, |last| last.turn.saturating_add(1));

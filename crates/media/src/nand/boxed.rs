@@ -12,6 +12,14 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).geometry()
     }
 
+    fn most_blocks(&mut self) -> Result<u32> {
+        (**self).most_blocks()
+    }
+
+    fn grow(&mut self, blocks: u32) -> Result<()> {
+        (**self).grow(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         (**self).read(page, data, spare, tag)
     }

@@ -16,7 +16,7 @@
 use super::host::DeviceFile;
 use super::label::{BadBlocks, DATA_OFFSET, LABEL_COPIES, LABEL_MAGIC, LIST_ENTRIES, Label};
 use super::order::Order;
-use crate::blockdev::{BlockDev, SECTOR_BYTES};
+use crate::blockdev::{BlockDev, SECTOR_BYTES, too_short};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
@@ -31,6 +31,7 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+mod growing;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -121,8 +122,7 @@ impl<S: BlockDev> BlockNand<S> {
         }
         let label = Label { geometry, data_offset: DATA_OFFSET, uuid };
         if storage.bytes() < label.end() {
-            let detail = format!("{} has {} bytes, {} are needed", storage.name(), storage.bytes(), label.end());
-            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+            return Err(too_short(storage.name(), storage.bytes(), label.end()));
         }
         // What was there before must not be found again, least of all the start of another file
         // system.
@@ -213,6 +213,14 @@ impl<S: BlockDev> BlockNand<S> {
 impl<S: BlockDev> Nand for BlockNand<S> {
     fn geometry(&self) -> Geometry {
         self.label.geometry
+    }
+
+    fn most_blocks(&mut self) -> Result<u32> {
+        self.blocks_with_room()
+    }
+
+    fn grow(&mut self, blocks: u32) -> Result<()> {
+        self.grow_to(blocks)
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {

@@ -12,7 +12,7 @@ mod shared;
 
 use super::ioctl;
 use super::kind::{Kind, identify, stripe_of_device};
-use crate::blockdev::{BlockDev, SECTOR_BYTES, SharedDisk, check_request};
+use crate::blockdev::{BlockDev, SECTOR_BYTES, SharedDisk, check_request, too_short};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
 use crate::tag::IoTag;
@@ -150,6 +150,13 @@ impl BlockDev for DeviceFile {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        let end = (&*self.file).seek(SeekFrom::End(0));
+        self.bytes = end.map_err(|error| self.failed("measure", &error, MediaErrorKind::Host))?;
+        self.extend(bytes)?;
+        if self.bytes < bytes { Err(too_short(&self.name, self.bytes, bytes)) } else { Ok(()) }
     }
 
     fn stripe_bytes(&self) -> Option<u64> {

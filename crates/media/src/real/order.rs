@@ -31,6 +31,13 @@ impl Order {
         Self { next: (0..geometry.blocks).map(|_| AtomicU16::new(next)).collect() }
     }
 
+    /// The same for a medium of more blocks, of which nothing is known.
+    pub(super) fn grown(&self, geometry: &Geometry) -> Self {
+        let known = self.next.iter().map(|next| next.load(Ordering::Acquire));
+        let all = known.chain(core::iter::repeat(UNKNOWN)).take(geometry.blocks as usize);
+        Self { next: all.map(AtomicU16::new).collect() }
+    }
+
     /// The first erased page of `block`, counted within it.
     pub(super) fn next(&self, block: BlockAddress) -> Option<u32> {
         let next = self.next.get(block.0 as usize)?.load(Ordering::Acquire);

@@ -66,6 +66,14 @@ impl<N: Nand> Nand for Latency<N> {
         self.inner.geometry()
     }
 
+    fn most_blocks(&mut self) -> Result<u32> {
+        self.inner.most_blocks()
+    }
+
+    fn grow(&mut self, blocks: u32) -> Result<()> {
+        self.inner.grow(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.spend(page, 1, ChipClock::read);
         let result = self.inner.read(page, data, spare, tag);

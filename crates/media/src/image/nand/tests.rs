@@ -1,7 +1,7 @@
 //! Images over reopening, killed processes, second users, and files that are not what they seem.
 
 use super::*;
-use crate::image::format::{MAGIC, VERSION};
+use crate::image::format::{Layout, MAGIC, VERSION_GROWN};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::string::ToString;
@@ -157,12 +157,13 @@ fn the_table_entry_is_the_last_write_of_a_program() {
     let mut nand = test.create();
     put(&mut nand, 0, 1);
     // A host that refuses the data, then one that refuses the spare bytes: offsets past every file.
-    let Layout { data, spare, .. } = Layout::of(SHAPE);
+    let layout = Layout::of(SHAPE);
+    let (data, spare) = (layout.data(&SHAPE, 0, 0), layout.spare(&SHAPE, 0, 0));
     let entry_before = nand.blocks[0].state;
-    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { data: u64::MAX - data, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout = layout.with_first_block(u64::MAX - data, spare);
     let refused = nand.program(PageAddress(1), &[2; 2048], &[2; 16], IoTag::Data);
     assert!(refused.is_err());
-    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { spare: u64::MAX - spare, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout = layout.with_first_block(data, u64::MAX - spare);
     assert!(nand.program(PageAddress(1), &[2; 2048], &[2; 16], IoTag::Data).is_err());
     Arc::get_mut(&mut nand.shared).unwrap().layout = Layout::of(SHAPE);
     assert_eq!(nand.blocks[0].state, entry_before);
@@ -182,7 +183,7 @@ fn old_spare_bytes_never_shine_through() {
     nand.program(PageAddress(0), &[2; 2048], &[], IoTag::Data).unwrap();
     assert_eq!(get(&mut nand, 0), (2, 0xff));
     // Data and spare bytes are written, the table entry is refused; the page is programmed again.
-    Arc::get_mut(&mut nand.shared).unwrap().layout = Layout { table: u64::MAX / 2 + 1, ..Layout::of(SHAPE) };
+    Arc::get_mut(&mut nand.shared).unwrap().layout.table = u64::MAX / 2 + 1;
     assert!(nand.program(PageAddress(1), &[3; 2048], &[3; 16], IoTag::Data).is_err());
     Arc::get_mut(&mut nand.shared).unwrap().layout = Layout::of(SHAPE);
     nand.program(PageAddress(1), &[4; 2048], &[], IoTag::Data).unwrap();
@@ -263,7 +264,7 @@ fn what_is_no_image_is_named_so() {
 fn a_newer_format_is_named_so() {
     let test = TestFile::new("newer");
     drop(test.create());
-    test.patch_header(8, &(VERSION + 1).to_le_bytes(), false);
+    test.patch_header(8, &(VERSION_GROWN + 1).to_le_bytes(), false);
     assert_eq!(test.open_kind(), MediaErrorKind::NewerFormat);
 }
 
@@ -286,8 +287,8 @@ fn every_damaged_header_byte_is_found() {
 #[test]
 fn a_header_that_lies_with_a_good_checksum_is_refused() {
     // Page bytes, spare bytes, pages a block, blocks, chips, entry bytes, offsets, file bytes,
-    // copies, stride, reserved.
-    let lies: [(usize, &[u8]); 11] = [
+    // copies, stride, steps, reserved.
+    let lies: [(usize, &[u8]); 12] = [
         (16, &[1, 0, 0, 0]),
         (20, &[255; 4]),
         (24, &[0; 4]),
@@ -298,6 +299,7 @@ fn a_header_that_lies_with_a_good_checksum_is_refused() {
         (64, &[0; 8]),
         (88, &[0; 8]),
         (96, &[0; 8]),
+        (104, &[1]),
         (2000, &[1]),
     ];
     for (offset, bytes) in lies {
@@ -310,7 +312,7 @@ fn a_header_that_lies_with_a_good_checksum_is_refused() {
     let test = TestFile::new("lie-huge");
     drop(test.create());
     let huge = Geometry { blocks: 1 << 24, pages_per_block: 4096, page_bytes: 65536, ..SHAPE };
-    test.raw().write_all_at(Header::new(huge, [0; 16]).as_bytes(), 0).unwrap();
+    test.raw().write_all_at(Header::new(&ImageShape::of_new(huge, [0; 16])).as_bytes(), 0).unwrap();
     test.raw().write_all_at(&[0; HEADER_BYTES], Layout::of(SHAPE).copies.unwrap().header).unwrap();
     assert_eq!(test.open_kind(), MediaErrorKind::Damaged);
 }

@@ -10,15 +10,19 @@ const SHAPE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 0, pages_per_b
 const PAGE: usize = 4096;
 
 /// A device in memory that keeps what it held when something is discarded, as many do.
-struct Forgetful {
+pub(super) struct Forgetful {
     bytes: Vec<u8>,
     unreadable: Option<u64>,
 }
 
 impl Forgetful {
-    fn new(bytes: u64) -> Self {
+    pub(super) fn new(bytes: u64) -> Self {
         // Something was there before.
         Self { bytes: vec![0x5a; bytes as usize], unreadable: None }
+    }
+
+    pub(super) fn lengthen(&mut self, bytes: u64) {
+        self.bytes.resize(bytes as usize, 0xa5);
     }
 
     fn range(&self, offset: u64, bytes: u64) -> core::ops::Range<usize> {

@@ -1,0 +1,163 @@
+//! More erase blocks in an image.
+//!
+//! It keeps true: all that is new stands behind what the image was, whole and durable before the
+//! header page at the start names it; so whatever is left by a kill or a failure of the host is an
+//! image of one of both sizes.
+
+use super::{ImageNand, OpenBlock};
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::image::format::{ENTRY_BYTES, Header, TableEntry};
+use crate::image::watermark::Notes;
+use crate::nand::Nand;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec;
+use zerocopy::IntoBytes;
+
+impl ImageNand {
+    /// Has `blocks` blocks from now on.
+    pub(super) fn grow_to(&mut self, blocks: u32) -> Result<()> {
+        let before = self.shape.geometry.blocks;
+        if blocks == before {
+            return Ok(());
+        }
+        self.check_writable()?;
+        if blocks < before {
+            let detail = format!("{blocks} blocks are fewer than the {before} of {}", self.path().display());
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        let shape = self.shape.grown(blocks)?;
+        self.flush()?;
+        let (file, layout, end) = (&self.shared.file, &shape.layout, self.shape.layout.end);
+        // What a growth that was given up left behind reads as zeros again.
+        file.set_bytes(end + Notes::AREA_BYTES)?;
+        file.set_bytes(layout.end + Notes::AREA_BYTES)?;
+        let mut table = vec![0; blocks as usize * ENTRY_BYTES];
+        let entries = (0..).zip(&self.blocks).zip(table.chunks_exact_mut(ENTRY_BYTES));
+        for ((number, open), entry) in entries {
+            // One that is lost has an entry that no checksum fits, as it has now.
+            let sound = TableEntry::encode(number, open.state);
+            entry.copy_from_slice(sound.as_bytes());
+            if open.lost {
+                entry.iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        let header = Header::new(&shape);
+        file.write(layout.table, &table)?;
+        if let Some(copies) = layout.copies {
+            file.write(copies.table, &table)?;
+            file.write(copies.header, header.as_bytes())?;
+        }
+        let notes = self.notes.moved(file, layout.end, &shape.uuid)?;
+        file.sync_all()?;
+        file.write(0, header.as_bytes())?;
+        file.sync_all()?;
+        self.shared = Arc::new(self.shared.grown(shape.geometry, shape.layout.clone()));
+        self.blocks.resize(blocks as usize, OpenBlock::NEW);
+        self.not_copied.clear();
+        (self.shape, self.notes) = (shape, notes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{CreateOptions, OpenMode};
+    use crate::nand::{BlockAddress, Geometry, PageAddress};
+    use crate::tag::IoTag;
+    use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
+
+    const SHAPE: Geometry = Geometry { page_bytes: 2048, spare_bytes: 16, pages_per_block: 16, blocks: 64, chips: 1 };
+
+    fn file(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("onode-nand-growing-{}-{name}", std::process::id()))
+    }
+
+    fn open(path: &Path) -> ImageNand {
+        ImageNand::open(path, OpenMode::ReadWrite).unwrap()
+    }
+
+    fn put(nand: &mut ImageNand, page: u64, byte: u8) {
+        nand.program(PageAddress(page), &[byte; 2048], &[byte; 16], IoTag::Data).unwrap();
+    }
+
+    fn get(nand: &mut ImageNand, page: u64) -> (u8, u8) {
+        let (mut data, mut spare) = ([0; 2048], [0; 16]);
+        nand.read(PageAddress(page), &mut data, &mut spare, IoTag::Data).unwrap();
+        (data[2047], spare[15])
+    }
+
+    #[test]
+    fn an_image_grows_again_and_again_and_keeps_what_it_had() {
+        let path = file("again");
+        let mut nand = ImageNand::create(&path, SHAPE, CreateOptions { uuid: [7; 16], overwrite: true }).unwrap();
+        put(&mut nand, 63 * 16, 1);
+        nand.mark_bad(BlockAddress(3)).unwrap();
+        nand.set_watermark(40).unwrap();
+        let beside = nand.shared().unwrap();
+        for (blocks, byte) in [(65, 2), (700, 3)] {
+            nand.grow(blocks).unwrap();
+            assert_eq!(nand.geometry(), Geometry { blocks, ..SHAPE });
+            put(&mut nand, u64::from(blocks - 1) * 16, byte);
+        }
+        assert_eq!(nand.grow(699).unwrap_err().kind, MediaErrorKind::OutOfRange);
+        // Who read before goes on with what there was.
+        let mut data = [0; 2048];
+        beside.read_run(PageAddress(63 * 16), &mut data, &mut [], IoTag::Data).unwrap();
+        assert_eq!(data[0], 1);
+        drop((nand, beside));
+        for is_wiped in [false, true] {
+            if is_wiped {
+                let raw = std::fs::File::options().write(true).open(&path).unwrap();
+                raw.write_all_at(&[0; 20_480], 0).unwrap();
+            }
+            let mut nand = open(&path);
+            assert_eq!(nand.geometry().blocks, 700);
+            assert_eq!([63, 64, 699].map(|block| get(&mut nand, block * 16)), [(1, 1), (2, 2), (3, 3)]);
+            assert_eq!(get(&mut nand, 600 * 16), (0xff, 0xff));
+            assert_eq!(nand.is_bad(BlockAddress(3)), Ok(true));
+            let watermark = nand.watermark().unwrap();
+            assert_eq!((watermark.number, watermark.is_damaged), (40, false));
+        }
+        let _ = std::fs::remove_file(path);
+    }
+
+    #[test]
+    fn a_growth_that_was_cut_short_leaves_the_image_as_it_was() {
+        let path = file("short");
+        let mut nand = ImageNand::create(&path, SHAPE, CreateOptions { uuid: [7; 16], overwrite: true }).unwrap();
+        put(&mut nand, 0, 1);
+        nand.flush().unwrap();
+        let mut header = [0; 4096];
+        let raw = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        raw.read_exact_at(&mut header, 0).unwrap();
+        nand.grow(300).unwrap();
+        put(&mut nand, 299 * 16, 9);
+        drop(nand);
+        // As it was before the last write of the growth; what is behind the image is garbage then.
+        raw.write_all_at(&header, 0).unwrap();
+        let mut nand = open(&path);
+        assert_eq!((nand.geometry(), get(&mut nand, 0)), (SHAPE, (1, 1)));
+        put(&mut nand, 1, 2);
+        nand.grow(300).unwrap();
+        assert_eq!((get(&mut nand, 1), get(&mut nand, 299 * 16)), ((2, 2), (0xff, 0xff)));
+        drop(nand);
+        assert_eq!(get(&mut open(&path), 299 * 16), (0xff, 0xff));
+        let _ = std::fs::remove_file(path);
+    }
+
+    #[test]
+    fn a_block_whose_entry_is_damaged_stays_lost() {
+        let path = file("lost");
+        let mut nand = ImageNand::create(&path, SHAPE, CreateOptions { uuid: [7; 16], overwrite: true }).unwrap();
+        put(&mut nand, 5 * 16, 1);
+        nand.blocks[5].lost = true;
+        nand.grow(100).unwrap();
+        drop(nand);
+        let nand = open(&path);
+        assert_eq!(nand.lost_blocks().collect::<std::vec::Vec<_>>(), [BlockAddress(5)]);
+        let _ = std::fs::remove_file(path);
+    }
+}

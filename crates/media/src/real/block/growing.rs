@@ -1,0 +1,110 @@
+//! More erase blocks on a device that became longer, or in a file that is made longer.
+//!
+//! It keeps true: the labels change one after another, each durable before the next, and whichever
+//! of them a power cut leaves tells one of both numbers of blocks; what is programmed stays where
+//! it is.
+
+use super::{BlockNand, blocks_that_fit, far_label};
+use crate::blockdev::{BlockDev, SECTOR_BYTES};
+use crate::error::{Error, MediaErrorKind, Result};
+use crate::nand::Geometry;
+use crate::real::label::{LABEL_COPIES, Label};
+use crate::tag::IoTag;
+use alloc::format;
+use alloc::sync::Arc;
+
+impl<S: BlockDev> BlockNand<S> {
+    /// How many blocks the device has room for now.
+    pub(super) fn blocks_with_room(&mut self) -> Result<u32> {
+        self.storage.grow(0)?;
+        let Geometry { page_bytes, pages_per_block, blocks, .. } = self.label.geometry;
+        let fit = blocks_that_fit(self.storage.bytes(), page_bytes, pages_per_block).unwrap_or(0);
+        Ok(fit.min(Geometry::MOST_BLOCKS).max(blocks))
+    }
+
+    /// Has `blocks` blocks from now on.
+    pub(super) fn grow_to(&mut self, blocks: u32) -> Result<()> {
+        let before = self.label.geometry.blocks;
+        if blocks == before {
+            return Ok(());
+        }
+        self.check_writable()?;
+        if blocks < before {
+            let detail = format!("{blocks} blocks are fewer than the {before} of {}", self.storage.name());
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        let geometry = Geometry { blocks, ..self.label.geometry };
+        geometry.validate()?;
+        let label = Label { geometry, ..self.label };
+        self.storage.grow(label.end() + SECTOR_BYTES as u64)?;
+        // All that was programmed is durable before the first label says something new.
+        self.flushes.run(|| self.storage.flush())?;
+        let at_start = (0..LABEL_COPIES).rev().map(|copy| copy * SECTOR_BYTES as u64);
+        for offset in core::iter::once(far_label(self.storage.bytes())).chain(at_start) {
+            self.storage.write_at(offset, &label.encode(), IoTag::Anchor)?;
+            self.flushes.run(|| self.storage.flush())?;
+        }
+        // Nobody reads the blocks that came before he asked for a new shared part.
+        self.order = Arc::new(self.order.grown(&geometry));
+        self.label = label;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Forgetful;
+    use super::*;
+    use crate::image::OpenMode;
+    use crate::nand::{BlockAddress, Nand, PageAddress};
+    use crate::real::block::bytes_for;
+    use alloc::vec;
+
+    const SHAPE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 0, pages_per_block: 8, blocks: 16, chips: 1 };
+
+    fn larger(blocks: u32) -> Geometry {
+        Geometry { blocks, ..SHAPE }
+    }
+
+    #[test]
+    fn a_longer_device_has_more_blocks_and_all_that_was_there() {
+        let mut nand = BlockNand::create_on(Forgetful::new(bytes_for(&SHAPE)), SHAPE, [7; 16]).unwrap();
+        nand.program(PageAddress(9 * 8), &[3; 4096], &[], IoTag::Data).unwrap();
+        nand.mark_bad(BlockAddress(2)).unwrap();
+        assert_eq!(nand.most_blocks(), Ok(16));
+        assert_eq!(nand.grow(17).unwrap_err().kind, MediaErrorKind::OutOfRange);
+        assert_eq!(nand.geometry().blocks, 16);
+
+        let mut storage = nand.into_storage();
+        storage.lengthen(bytes_for(&larger(40)) + 4096);
+        let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+        assert_eq!((nand.geometry().blocks, nand.most_blocks()), (16, Ok(40)));
+        assert_eq!(nand.grow(8).unwrap_err().kind, MediaErrorKind::OutOfRange);
+        nand.grow(40).unwrap();
+        nand.erase(BlockAddress(39), IoTag::Data).unwrap();
+        nand.program(PageAddress(39 * 8), &[4; 4096], &[], IoTag::Data).unwrap();
+
+        // With both labels at the start damaged, the one at the end counts.
+        let mut storage = nand.into_storage();
+        for offset in [0, 4096] {
+            let mut label = vec![0; 4096];
+            storage.read_at(offset, &mut label, IoTag::Check).unwrap();
+            label[100] ^= 1;
+            storage.write_at(offset, &label, IoTag::Check).unwrap();
+        }
+        let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+        assert_eq!((nand.geometry(), nand.is_bad(BlockAddress(2))), (larger(40), Ok(true)));
+        for (page, byte) in [(9 * 8, 3), (39 * 8, 4)] {
+            let mut data = vec![0; 4096];
+            nand.read(PageAddress(page), &mut data, &mut [], IoTag::Data).unwrap();
+            assert_eq!(data, [byte; 4096]);
+        }
+    }
+
+    #[test]
+    fn a_medium_that_is_open_for_reads_does_not_grow() {
+        let nand = BlockNand::create_on(Forgetful::new(bytes_for(&larger(40))), SHAPE, [7; 16]).unwrap();
+        let mut nand = BlockNand::open_on(nand.into_storage(), OpenMode::ReadOnly).unwrap();
+        assert_eq!((nand.most_blocks(), nand.grow(20).unwrap_err().kind), (Ok(40), MediaErrorKind::ReadOnly));
+    }
+}
