@@ -89,6 +89,11 @@ pub trait Kind: Copy + Send + Sync + 'static {
         None
     }
 
+    /// Whether the volume has half of its medium at first and takes up the rest during a run.
+    fn grows(&self) -> bool {
+        false
+    }
+
     /// What a call made now could do without waiting for one that is under way; nothing for devices
     /// that have their lock as long as a call takes.
     fn standing(&self, _device: &Self::Device) -> Option<Standing> {

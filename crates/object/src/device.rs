@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::hints::{Compression, Hints};
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Scrub, Share};
+use crate::powers::{Attach, Decision, Erase, Grow, Inspect, MapObjects, Place, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -233,6 +233,11 @@ pub trait ObjectDevice: Send + Sync {
 
     /// A part that comes and goes.
     fn attachment(&self) -> Option<&dyn Attach> {
+        None
+    }
+
+    /// Growth into a medium that became larger.
+    fn growth(&self) -> Option<&dyn Grow> {
         None
     }
 

@@ -10,9 +10,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 mod decision;
+mod growth;
 mod inspection;
 
 pub use decision::Decision;
+pub use growth::{Extent, Grow};
 pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
 
 /// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to

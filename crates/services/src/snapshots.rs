@@ -366,7 +366,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     forward_device! {
         self => self.inner;
-        info, reserve_ids, sync, close, health, compression, map_objects, share, place, attachment,
+        info, reserve_ids, sync, close, health, compression, map_objects, share, place, attachment, growth,
         scrub, inspect, erase
     }
 }

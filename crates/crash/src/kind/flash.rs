@@ -4,13 +4,14 @@ use crate::kind::geometry::Shape;
 use crate::kind::variant::{self, Variant};
 use crate::kind::{Begun, Failures, Kind, Rest};
 use crate::object::clients::{Freedom, Standing};
+use crate::object::profile::GROWING;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
 use onode_media::sim::RecordedNand;
-use onode_media::{Fault, OperationKind, SimNand, SimOptions};
+use onode_media::{Fault, Geometry, OperationKind, SimNand, SimOptions};
 use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
 /// Free segments that nobody reads in, with which others may write: most calls open one or none.
@@ -22,23 +23,28 @@ const LEAST_FREE: usize = 2;
 pub struct Flash {
     shape: Shape,
     variant: Variant,
+    /// The medium has twice as many blocks as the volume has at first.
+    grows: bool,
 }
 
 impl Flash {
     /// As runs of `workload` on `shape` with `seed` use it.
     #[must_use]
     pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
-        Self { shape, variant: variant::of(&shape, workload, seed) }
+        Self { shape, variant: variant::of(&shape, workload, seed), grows: workload == GROWING }
     }
 
     /// A medium of this shape.
     pub(super) fn blank(&self) -> Result<SimNand, Violation> {
-        let nand = SimNand::new(self.shape.geometry, SimOptions::default());
+        let Geometry { blocks, .. } = self.shape.geometry;
+        let blocks = if self.grows { 2 * blocks } else { blocks };
+        let nand = SimNand::new(Geometry { blocks, ..self.shape.geometry }, SimOptions::default());
         nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))
     }
 
     pub(super) fn format_options(&self) -> FormatOptions {
-        self.variant.format_options(&self.shape)
+        let blocks = self.grows.then_some(self.shape.geometry.blocks);
+        FormatOptions { blocks, ..self.variant.format_options(&self.shape) }
     }
 
     pub(super) fn mount_options(&self, read_only: bool) -> MountOptions {
@@ -104,6 +110,10 @@ impl Kind for Flash {
 
     fn inodes(&self) -> Inodes {
         self.variant.inodes
+    }
+
+    fn grows(&self) -> bool {
+        self.grows
     }
 
     fn standing(&self, device: &FlashDevice) -> Option<Standing> {

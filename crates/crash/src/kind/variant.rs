@@ -109,6 +109,7 @@ impl Variant {
     pub fn format_options(&self, shape: &Shape) -> FormatOptions {
         FormatOptions {
             uuid: *b"crash explorer  ",
+            blocks: None,
             blocks_per_segment: shape.blocks_per_segment,
             parity_pages: shape.parity_pages,
             policies: Policies { placement: Some(self.placement), victim: Some(self.victim), wear: Some(self.wear) },

@@ -5,6 +5,9 @@ use crate::object::brim;
 /// The name of the profile for devices that move content.
 pub const VERSIONS: &str = "versions";
 
+/// The name of the profile for volumes that take up more of their medium.
+pub const GROWING: &str = "growing";
+
 /// A way of using the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -70,7 +73,7 @@ const MIX: Profile = Profile {
 };
 
 /// All profiles.
-pub const PROFILES: [Profile; 13] = [
+pub const PROFILES: [Profile; 14] = [
     MIX,
     // Few tiny commits: every case of an almost empty volume.
     Profile { name: "first", steps: 6, mutations: 2, write_bytes: 700, ..MIX },
@@ -143,6 +146,20 @@ pub const PROFILES: [Profile; 13] = [
         fill: 200,
         overwrites: 30,
         variants: 3,
+        ..MIX
+    },
+    // Full, and then larger, twice.
+    Profile {
+        name: GROWING,
+        steps: 200,
+        objects: 60,
+        write_bytes: 3000,
+        object_bytes: 9000,
+        mutations: 2,
+        durable: 30,
+        remounts: 30,
+        fill: 150,
+        variants: 4,
         ..MIX
     },
     // Filled with files of a file system and emptied: what is done next is not drawn.

@@ -130,6 +130,29 @@ impl<K: Kind> ObjectWorkload<K> {
         turn == 9 || (turn == 12 && !part.is_attached())
     }
 
+    /// The volume takes up a third of what its medium has beyond it, or all, which makes everything
+    /// durable.
+    fn grow(device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        let Some(growth) = device.growth() else { return Ok(()) };
+        let extent = growth.extent().map_err(unexpected("extent"))?;
+        let is_part = run.history.calls.len() % 80 == 25;
+        let more = (extent.most - extent.bytes) / if is_part { 3 } else { 1 };
+        if more == 0 {
+            return Ok(());
+        }
+        let mut covered = run.state.clone();
+        covered.cover_access_times();
+        run.call(
+            || format!("grow by {more} bytes"),
+            |_| match growth.grow(extent.bytes + more) {
+                Ok(()) => Ok((true, Some(covered))),
+                // A third may be less than a segment.
+                Err(error) if error.kind == ErrorKind::Invalid && is_part => Ok((false, None)),
+                Err(error) => Err(unexpected("grow")(error)),
+            },
+        )
+    }
+
     /// A call that fills the volume with files, or empties it.
     fn brim(&self, device: &mut K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let part = brim::part(run.history.calls.len());
@@ -210,6 +233,9 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
             let what = if detaches { "detach" } else { "attach" };
             let change = || if detaches { part.detach() } else { part.attach(false) };
             return run.call(|| what.into(), |_| change().map_err(unexpected(what)).map(|()| (false, None)));
+        }
+        if self.kind.grows() && run.history.calls.len() % 40 == 25 {
+            return Self::grow(device, run);
         }
         let draw = run.prng.below(1000);
         let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);

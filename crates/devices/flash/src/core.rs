@@ -5,6 +5,7 @@
 //! index and checkpoints are lent to those above as a [`Volume`].
 
 mod commit;
+mod grow;
 mod mount;
 
 pub use commit::MOVE_UNIT;

@@ -9,6 +9,7 @@
 //! others but that of the pages.
 
 mod group_commit;
+mod growing;
 mod memory;
 mod scrub;
 
@@ -31,7 +32,7 @@ use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
-use onode_object::powers::{Attach, Decision, Inspect, Scrub};
+use onode_object::powers::{Attach, Decision, Grow, Inspect, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -259,6 +260,10 @@ impl ObjectDevice for FlashDevice {
     fn attachment(&self) -> Option<&dyn Attach> {
         let is_for_memory = self.core.lock().checkpoints().has_feature(FEATURE_MEMORY);
         is_for_memory.then_some(self)
+    }
+
+    fn growth(&self) -> Option<&dyn Grow> {
+        Some(self)
     }
 
     fn scrub(&self) -> Option<&dyn Scrub> {

@@ -19,6 +19,9 @@ const ROW_PAGES: u64 = 15;
 pub struct FormatOptions {
     /// The volume's unique number.
     pub uuid: [u8; 16],
+    /// Only so many erase blocks of the medium are used; `None` is all. The volume can grow into the
+    /// others later.
+    pub blocks: Option<u32>,
     /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
     pub blocks_per_segment: Option<u16>,
     /// Pages of parity in each row of pages, 0 to 3: so many lost pages of a row, or lost erase
@@ -30,7 +33,13 @@ pub struct FormatOptions {
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", blocks_per_segment: None, parity_pages: 0, policies: Policies::default() }
+        Self {
+            uuid: *b"onode unnamed   ",
+            blocks: None,
+            blocks_per_segment: None,
+            parity_pages: 0,
+            policies: Policies::default(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod deferred;
 mod failed_programs;
 mod full;
 mod golden;
+mod growing;
 mod host_failure;
 mod hostile;
 mod inspect;

@@ -37,7 +37,8 @@ macro_rules! forward_device {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
             extents, space, space_for, promisable, move_unit, maintain, close, health,
-            compression, decisions, map_objects, share, place, attachment, scrub, inspect, erase
+            compression, decisions, map_objects, share, place, attachment, growth, scrub, inspect,
+            erase
         }
     };
     ($self:ident => $to:expr; $($method:ident),* $(,)?) => {
@@ -177,6 +178,11 @@ macro_rules! forward_device {
     (@ attachment $self:ident $to:expr) => {
         fn attachment(&$self) -> Option<&dyn $crate::powers::Attach> {
             $to.attachment()
+        }
+    };
+    (@ growth $self:ident $to:expr) => {
+        fn growth(&$self) -> Option<&dyn $crate::powers::Grow> {
+            $to.growth()
         }
     };
     (@ scrub $self:ident $to:expr) => {

@@ -119,6 +119,7 @@ pub(crate) fn format_options(
         Error::new(Class::Usage, what, why).hint("it is the number of lost pages of each row that lose nothing")
     })?;
     Ok(onode_flash::FormatOptions {
+        blocks: None,
         uuid,
         blocks_per_segment: Some(blocks_per_segment),
         parity_pages,

@@ -88,7 +88,7 @@ impl Checkpoints {
         let settings = Settings {
             has_runs: options.extents,
             packs: options.small_object_buffer,
-            checkpoint_pages: options.checkpoint_pages.unwrap_or((pages / 128).clamp(16, 512) as u32),
+            checkpoint_pages: checkpoint_pages(options, pages),
             session_begun: false,
         };
         Self {
@@ -125,6 +125,13 @@ impl Checkpoints {
             extents: superblock.extents.get(),
             references: found.references.clone(),
         };
+    }
+
+    /// The medium has become larger, `pages` in all; superblocks stand where `features` say.
+    pub fn grow(&mut self, options: &MountOptions, pages: u64, features: u32) {
+        self.settings.checkpoint_pages = checkpoint_pages(options, pages);
+        self.incompatible |= features;
+        self.ring.forget_far();
     }
 
     /// The volume.
@@ -347,6 +354,11 @@ impl Checkpoints {
         }
         self.reopen_memory(index, log)
     }
+}
+
+/// Journal pages after which a checkpoint is due on a medium of `pages`.
+fn checkpoint_pages(options: &MountOptions, pages: u64) -> u32 {
+    options.checkpoint_pages.unwrap_or((pages / 128).clamp(16, 512) as u32)
 }
 
 /// About the pages that a mount would read after a cut now: those of the journal that its way

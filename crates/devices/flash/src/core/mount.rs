@@ -22,8 +22,8 @@ use crate::index::tree::Tree;
 use crate::log::Log;
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{
-    FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_MEMORY, FEATURE_WAITING_PAGES,
-    features_of_parity,
+    FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_FEW_SUPERBLOCKS, FEATURE_MEMORY,
+    FEATURE_WAITING_PAGES, features_of_parity,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
 use crate::medium::page::Examined;
@@ -41,7 +41,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{IoTag, Nand, Pmem};
+use onode_media::{Geometry, IoTag, Nand, Pmem};
 use onode_object::{Condition, Error, ObjectId, Result, Severity};
 
 /// What the parts of a volume are made of, whether it is new or was found.
@@ -63,12 +63,18 @@ impl Core {
         mount: &MountOptions,
     ) -> Result<Self> {
         mount.validate()?;
-        let shape = nand.geometry();
+        let medium = nand.geometry();
+        let shape = Geometry { blocks: options.blocks.unwrap_or(medium.blocks), ..medium };
+        if shape.blocks > medium.blocks {
+            let detail = format!("the medium has {} erase blocks, {} are asked for", medium.blocks, shape.blocks);
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
         let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
         let layout = layout.with_parity(options.parity_pages)?;
         // No superblock of an earlier volume may outlive the new one.
         let at_start = SuperblockBlocks::at_start(&shape).at(End::Start);
-        for block in at_start.chain(layout.superblocks.at(End::Far)) {
+        let of_medium = SuperblockBlocks::of_new(&medium).at(End::Far).filter(|_| shape.blocks < medium.blocks);
+        for block in at_start.chain(layout.superblocks.at(End::Far)).chain(of_medium) {
             let block = onode_media::BlockAddress(block);
             if !nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))?
                 && nand.erase(block, IoTag::Anchor).is_err()
@@ -220,7 +226,8 @@ impl Core {
         let uuid = superblock.uuid;
         let mut core = Self::assemble(Basis { nand, layout, uuid, table, tree, policies }, options);
         // Segments of an earlier placement may still be there.
-        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURE_FAR_SUPERBLOCKS;
+        let superblocks = FEATURE_FAR_SUPERBLOCKS | FEATURE_FEW_SUPERBLOCKS;
+        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | superblocks;
         let incompatible = policies.features() & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
         core.checkpoints.resume(found, incompatible);
         core.log.let_pages_wait(core.checkpoints.has_feature(FEATURE_WAITING_PAGES));
@@ -263,23 +270,15 @@ impl Core {
 
     fn assemble(basis: Basis, options: &MountOptions) -> Self {
         let Basis { nand, layout, uuid, table, tree, policies } = basis;
-        let bytes = layout.geometry.bytes();
         let store = Store::new(nand, layout, &uuid, options.page_cache_bytes);
         // Pages that carry their trailers themselves divide what hosts write in powers of two.
         let copies_waiting = !Layout::trailer_in_spare(&layout.geometry);
         let waiting = if copies_waiting { FEATURE_WAITING_PAGES } else { 0 };
-        let far = if layout.superblocks.at_both_ends() { FEATURE_FAR_SUPERBLOCKS } else { 0 };
-        // On small media more of it: names that are spread change a node each, and a checkpoint
-        // after every few of them writes inner nodes and segment table again.
-        let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
-        let limits = Limits {
-            node_bytes: layout.node_bytes(),
-            dirty_bytes: options.dirty_node_bytes.unwrap_or(by_size),
-            cache_bytes: options.node_cache_bytes,
-        };
+        let superblocks = layout.superblocks.features(&layout.geometry);
+        let limits = limits(&layout, options);
         let placement = Classifier::new(policies.placement(), layout.segments);
         let parity = features_of_parity(layout.parity_pages);
-        let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | far | parity;
+        let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | superblocks | parity;
         let checkpoints = Checkpoints::new(uuid, policies, incompatible, options, layout.geometry.pages());
         let mut core = Self {
             log: Log::new(store, table, placement, options.write_buffer_bytes),
@@ -302,6 +301,19 @@ impl Core {
         core.log.let_pages_wait(copies_waiting);
         core.log.table_mut().choose_by(policies.wear(), policies.placement());
         core
+    }
+}
+
+/// What nodes may take of the working memory.
+pub fn limits(layout: &Layout, options: &MountOptions) -> Limits {
+    let bytes = layout.geometry.bytes();
+    // On small media more of it: names that are spread change a node each, and a checkpoint after
+    // every few of them writes inner nodes and segment table again.
+    let by_size = (bytes / 512).clamp(16 << 10, 1 << 20).max((bytes / 128).min(256 << 10)) as usize;
+    Limits {
+        node_bytes: layout.node_bytes(),
+        dirty_bytes: options.dirty_node_bytes.unwrap_or(by_size),
+        cache_bytes: options.node_cache_bytes,
     }
 }
 

@@ -13,6 +13,11 @@ impl Log {
         self.placement.placement()
     }
 
+    /// There are so many segments from now on.
+    pub const fn set_segments(&mut self, segments: u32) {
+        self.placement.set_segments(segments);
+    }
+
     /// Whether content and index share the journal's segments.
     pub fn is_combined(&self) -> bool {
         self.placement() == Placement::Combined

@@ -48,6 +48,9 @@ pub const FEATURE_PARITY: u32 = 256 | 512;
 /// Incompatible feature: objects may have versions, between which content moves: who cleans a
 /// segment looks for content among all relatives of the object that it was written to.
 pub const FEATURE_VERSIONS: u32 = 1024;
+/// Incompatible feature: superblocks stand in two blocks at each end they stand at, although so
+/// large a medium would have more of them: the volume has grown.
+pub const FEATURE_FEW_SUPERBLOCKS: u32 = 2048;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
@@ -57,7 +60,8 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_DEFERRED
     | FEATURE_FAR_SUPERBLOCKS
     | FEATURE_PARITY
-    | FEATURE_VERSIONS;
+    | FEATURE_VERSIONS
+    | FEATURE_FEW_SUPERBLOCKS;
 
 /// Pages of parity in a row of a volume with these incompatible features.
 #[must_use]

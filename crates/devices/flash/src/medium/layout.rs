@@ -101,17 +101,50 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The division that the superblock of a volume tells.
+    /// The division that the superblock of a volume on a medium of shape `medium` tells; the volume
+    /// may have fewer blocks.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn of_volume(geometry: Geometry, superblock: &Superblock) -> Result<Self> {
+    pub fn of_volume(medium: Geometry, superblock: &Superblock) -> Result<Self> {
         let features = superblock.incompatible.get();
+        let geometry = Geometry { blocks: superblock.blocks.get(), ..medium };
         let superblocks = SuperblockBlocks::of_features(&geometry, features);
         let layout = Self::divided(geometry, superblock.blocks_per_segment.get(), superblocks)?;
         let has_records = features & FEATURE_COMPACT_RECORDS != 0;
         let layout = if has_records { layout.with_records_in_spare() } else { layout };
         layout.with_parity(parity_of_features(features))
+    }
+
+    /// The same division of a medium of more blocks: what there is stays where it is, but the
+    /// superblocks at the far end.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and `Invalid` if those are too few more.
+    pub fn grown(&self, blocks: u32) -> Result<Self> {
+        let geometry = Geometry { blocks, ..self.geometry };
+        let grown = Self::divided(geometry, self.blocks_per_segment as u16, self.superblocks.on(blocks))?;
+        // The new superblocks at the far end stand beside those that count until they do.
+        let far = self.geometry.blocks + self.superblocks.at(End::Far).len() as u32;
+        let needed = far.max(self.blocks_of_volume() + self.blocks_per_segment);
+        if blocks < needed {
+            let detail = format!("{blocks} erase blocks are too few to grow, at least {needed} are needed");
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        let Self { segment_pages, spare_record_bytes, parity_pages, .. } = *self;
+        Ok(Self { segment_pages, spare_record_bytes, parity_pages, ..grown })
+    }
+
+    /// Erase blocks that segments and superblocks take.
+    const fn blocks_of_volume(&self) -> u32 {
+        self.superblocks.count() + self.segments * self.blocks_per_segment
+    }
+
+    /// The segments from `first` on that have one of these erase blocks.
+    pub fn segments_with(&self, first: u32, blocks: core::ops::Range<u32>) -> impl Iterator<Item = u32> + use<> {
+        let layout = *self;
+        let has = move |segment: &u32| layout.blocks(*segment).any(|block| blocks.contains(&block.0));
+        (first..self.segments).filter(has)
     }
 
     fn validate(&self) -> Result<()> {

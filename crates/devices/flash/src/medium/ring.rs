@@ -31,7 +31,7 @@ mod sound;
 mod tests;
 
 pub use find::{Found, blocks_of, find, find_all, parse_superblock};
-pub use sound::{check_superblock, numbers_are_possible};
+pub use sound::{check_superblock, is_shape_of, numbers_are_possible};
 
 /// State of the superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,11 @@ impl Ring {
             checkpoint_generation: superblock.checkpoint_generation.get(),
             buffered: found.is_buffered(),
         }
+    }
+
+    /// The medium became larger: at its far end there is no superblock yet.
+    pub const fn forget_far(&mut self) {
+        self.turns[End::Far as usize] = Turn::NONE;
     }
 
     /// Number of the newest superblock.

@@ -105,6 +105,13 @@ impl Store {
         &self.layout
     }
 
+    /// The medium has become larger and is divided as `layout` says from now on. Pages stay where
+    /// they are, so who reads beside the store goes on with what it knew.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
+        self.shared = self.nand.shared();
+    }
+
     /// Whether programs outlive any failure in the order they were made, also one of the host.
     pub fn keeps_order(&self) -> bool {
         self.nand.keeps_order()

@@ -41,6 +41,11 @@ impl Classifier {
         Self { placement, segments, short_life: segments / 8 + 1, collected: 0, life_sum: 0 }
     }
 
+    /// The device has become larger.
+    pub const fn set_segments(&mut self, segments: u32) {
+        self.segments = segments;
+    }
+
     /// The placement.
     #[must_use]
     pub const fn placement(&self) -> Placement {

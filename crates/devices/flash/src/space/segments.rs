@@ -18,6 +18,7 @@ use choice::Choice;
 use onode_base::planted::{Bug, is_planted};
 
 mod choice;
+mod growing;
 mod packed;
 pub mod piece;
 mod segment;
@@ -56,20 +57,12 @@ pub struct SegmentTable {
 impl SegmentTable {
     /// A table of free segments.
     pub fn new(layout: &Layout) -> Self {
-        let segment = Segment {
-            state: SegmentState::Free,
-            stream: Stream::Data,
-            live_bytes: 0,
-            erases: 0,
-            sequence: 0,
-            summary_page: NO_SUMMARY,
-        };
         let mut counts = [0; STATES];
         counts[SegmentState::Free as usize] = layout.segments;
         let piece_entries = Self::piece_entries(layout);
         let pieces = (layout.segments as usize).div_ceil(piece_entries);
         Self {
-            entries: vec![segment; layout.segments as usize],
+            entries: vec![Segment::NEW; layout.segments as usize],
             counts,
             pieces: vec![BlobReference { location: NOWHERE.into(), ..BlobReference::default() }; pieces],
             dirty: vec![true; pieces],

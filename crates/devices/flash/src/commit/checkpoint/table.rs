@@ -4,18 +4,43 @@ use crate::log::Log;
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::space::items::Owner;
-use crate::space::segments::SegmentState;
+use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::vec::Vec;
 use onode_object::Result;
 
 /// Writes the changed pieces of the segment table.
 ///
 /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was
-/// in loses them. So the set of pieces is completed first, until it no longer grows.
+/// in loses them. So the set of pieces is completed first, until it no longer grows. The table of a
+/// volume that has grown may be longer than a segment. Then no piece counts any more where it was,
+/// and as many as fit into a segment are written at a time: what that changes are the pieces that
+/// describe these few segments, and the last set is complete with them.
 pub fn write_table(log: &mut Log) -> Result<()> {
+    let fit = SegmentTable::pieces_that_fit(log.layout());
+    let is_long = changed(log).count() > fit && log.table().pieces().len() > fit && fit > 0;
+    if is_long {
+        for piece in log.table_mut().give_changed_up() {
+            log.release(piece.location.get(), u64::from(piece.length.get()));
+        }
+    }
+    let most = if is_long { fit } else { usize::MAX };
+    while !write_pieces(log, most)? {}
+    Ok(())
+}
+
+/// The pieces that differ from what is on the medium.
+fn changed(log: &Log) -> impl Iterator<Item = usize> {
+    (0..log.table().pieces().len()).filter(|&piece| log.table().is_dirty(piece))
+}
+
+/// Writes `most` of the changed pieces; whether no other is left.
+fn write_pieces(log: &mut Log, most: usize) -> Result<bool> {
     let mut wanted = Vec::new();
+    let mut is_complete;
     let segment = loop {
-        let dirty: Vec<usize> = (0..log.table().pieces().len()).filter(|&piece| log.table().is_dirty(piece)).collect();
+        let mut dirty: Vec<usize> = changed(log).collect();
+        is_complete = dirty.len() <= most;
+        dirty.truncate(most);
         let segment = log.reserve_index(dirty.len() * log.table().piece_bytes())?;
         log.table_mut().touch(segment);
         for &piece in &dirty {
@@ -25,7 +50,8 @@ pub fn write_table(log: &mut Log) -> Result<()> {
                 log.table_mut().touch(segment);
             }
         }
-        if dirty == wanted {
+        if dirty == wanted || !is_complete {
+            wanted = dirty;
             break segment;
         }
         wanted = dirty;
@@ -53,7 +79,7 @@ pub fn write_table(log: &mut Log) -> Result<()> {
             for (&piece, &length) in wanted.iter().zip(&lengths).skip(index) {
                 return_piece(log, piece, segment, length);
             }
-            return write_table(log);
+            return Ok(false);
         }
         let reference = BlobReference {
             location: location.into(),
@@ -62,7 +88,7 @@ pub fn write_table(log: &mut Log) -> Result<()> {
         };
         log.table_mut().set_piece(piece, reference);
     }
-    Ok(())
+    Ok(is_complete)
 }
 
 /// Takes back what was noted down for the move of a piece to `segment`, where it was to take

@@ -172,6 +172,11 @@ impl FlashEntries {
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
+
+    /// Other limits, which hold from the next change on.
+    pub const fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
 }
 
 impl NodeSource for Source<'_> {

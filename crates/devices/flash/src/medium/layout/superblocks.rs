@@ -1,6 +1,6 @@
 //! Which erase blocks hold superblocks.
 
-use crate::medium::format::FEATURE_FAR_SUPERBLOCKS;
+use crate::medium::format::{FEATURE_FAR_SUPERBLOCKS, FEATURE_FEW_SUPERBLOCKS};
 use core::ops::Range;
 use onode_media::Geometry;
 
@@ -67,10 +67,41 @@ impl SuperblockBlocks {
         Self { blocks: shape.blocks, head: if shape.blocks >= Self::LEAST_BLOCKS { 4 } else { 2 }, tail: 0 }
     }
 
+    /// Two at each end of a medium for which that is few: those of a volume that has grown.
+    #[must_use]
+    pub const fn few(shape: &Geometry, at_both_ends: bool) -> Self {
+        Self { blocks: shape.blocks, head: 2, tail: if at_both_ends { 2 } else { 0 } }
+    }
+
     /// Those of a volume with these incompatible features.
     #[must_use]
     pub const fn of_features(shape: &Geometry, incompatible: u32) -> Self {
-        if incompatible & FEATURE_FAR_SUPERBLOCKS != 0 { Self::of_new(shape) } else { Self::at_start(shape) }
+        let is_far = incompatible & FEATURE_FAR_SUPERBLOCKS != 0;
+        match (incompatible & FEATURE_FEW_SUPERBLOCKS != 0, is_far) {
+            (true, _) => Self::few(shape, is_far),
+            (false, true) => Self::of_new(shape),
+            (false, false) => Self::at_start(shape),
+        }
+    }
+
+    /// The incompatible features that say where they are.
+    #[must_use]
+    pub const fn features(&self, shape: &Geometry) -> u32 {
+        let far = if self.at_both_ends() { FEATURE_FAR_SUPERBLOCKS } else { 0 };
+        let usual = Self::of_features(shape, far);
+        if usual.head == self.head && usual.tail == self.tail { far } else { far | FEATURE_FEW_SUPERBLOCKS }
+    }
+
+    /// The same on a medium of so many blocks.
+    #[must_use]
+    pub const fn on(self, blocks: u32) -> Self {
+        Self { blocks, ..self }
+    }
+
+    /// Blocks of the medium.
+    #[must_use]
+    pub const fn medium_blocks(&self) -> u32 {
+        self.blocks
     }
 
     /// Whether superblocks stand at both ends.

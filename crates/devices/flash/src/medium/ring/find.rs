@@ -8,9 +8,12 @@ use crate::medium::layout::{End, Layout, SuperblockBlocks};
 use crate::medium::page::{self, Examined, PageFault};
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
+use onode_media::{BlockAddress, Geometry, IoTag, Nand, PageAddress};
 use onode_object::Result;
 use zerocopy::FromBytes;
+
+/// No medium has fewer erase blocks.
+const FEWEST_BLOCKS: u32 = 8;
 
 /// A superblock found on the medium.
 #[derive(Clone, Debug)]
@@ -35,6 +38,14 @@ impl Found {
     /// Whether each superblock of the volume stands at both ends of the medium.
     const fn is_at_both_ends(&self) -> bool {
         self.superblock.incompatible.get() & FEATURE_FAR_SUPERBLOCKS != 0
+    }
+
+    /// Where the superblocks of the volume are, on a medium of shape `medium`: the volume may have
+    /// fewer blocks, and one that tells more is believed in nothing.
+    fn superblocks(&self, medium: &Geometry) -> SuperblockBlocks {
+        let told = self.superblock.blocks.get();
+        let blocks = if (FEWEST_BLOCKS..=medium.blocks).contains(&told) { told } else { medium.blocks };
+        SuperblockBlocks::of_features(&Geometry { blocks, ..*medium }, self.superblock.incompatible.get())
     }
 
     const fn turn(&self) -> Turn {
@@ -65,8 +76,8 @@ pub fn in_use(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> o
 pub fn blocks_of(nand: &mut dyn Nand) -> Result<[Vec<u32>; 2]> {
     let shape = nand.geometry();
     let superblocks = match find(nand, None)? {
-        Some(found) if !found.is_at_both_ends() => SuperblockBlocks::at_start(&shape),
-        _ => SuperblockBlocks::of_new(&shape),
+        Some(found) => found.superblocks(&shape),
+        None => SuperblockBlocks::of_new(&shape),
     };
     Ok([blocks_at(nand, superblocks, End::Start)?, blocks_at(nand, superblocks, End::Far)?])
 }
@@ -105,41 +116,74 @@ fn blocks_at(nand: &mut dyn Nand, superblocks: SuperblockBlocks, end: End) -> Re
 /// Only if the medium itself cannot be read; without a result this is no volume.
 pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>> {
     let shape = nand.geometry();
-    let superblocks = SuperblockBlocks::of_new(&shape);
-    if superblocks.at_both_ends() {
-        let heads = heads(nand, superblocks, End::Start)?;
-        // Volumes of before may have had others behind them, and what is at the end of the medium
-        // is not theirs.
-        let of_before = |head: &Head| head.found.as_ref().is_some_and(|found| !found.is_at_both_ends());
-        if !heads.iter().any(of_before)
-            && let Some(found) = find_at_both_ends(nand, superblocks, heads, expected)?
-        {
-            return Ok(Some(found));
+    let usual = SuperblockBlocks::of_new(&shape);
+    let heads_found = heads(nand, usual, End::Start)?;
+    // Volumes of before may have had others behind them, and what is at the end of the medium is
+    // not theirs.
+    let of_before = |found: &&Found| !found.is_at_both_ends();
+    let mut readable = heads_found.iter().filter_map(|head| head.found.as_ref());
+    let told = readable.clone().find(of_before).or_else(|| readable.next_back()).map(|found| found.superblocks(&shape));
+    match told {
+        Some(superblocks) if superblocks.at_both_ends() => {
+            let is_one = |head: &Head| head.block < superblocks.first_other();
+            let at_start = heads_found.into_iter().filter(is_one).collect();
+            if let Some(found) = find_at_both_ends(nand, superblocks, at_start, expected)? {
+                return Ok(Some(found));
+            }
+        }
+        Some(_) => {}
+        None => {
+            let mut at_start = heads_found;
+            for superblocks in [usual, SuperblockBlocks::few(&shape, true)] {
+                if superblocks.at_both_ends()
+                    && let Some(found) = find_at_both_ends(nand, superblocks, core::mem::take(&mut at_start), expected)?
+                {
+                    return Ok(Some(found));
+                }
+            }
         }
     }
-    let heads = heads(nand, SuperblockBlocks::at_start(&shape), End::Start)?;
+    let superblocks = told.filter(|told| !told.at_both_ends()).unwrap_or(SuperblockBlocks::at_start(&shape));
+    let heads = heads(nand, superblocks, End::Start)?;
     let found = newest(nand, heads, expected)?;
     Ok(found.filter(|found| !found.is_at_both_ends()).map(|found| Found { turns: [found.turn(), Turn::NONE], ..found }))
 }
 
 /// The newest one of either end. Where one was looked for the other is found with two reads, unless
-/// a cut came between them.
+/// a cut came between them. The far end is where the volume says that the medium ends, or, if it was
+/// about to grow, where that does.
 fn find_at_both_ends(
     nand: &mut dyn Nand,
     superblocks: SuperblockBlocks,
     at_start: Vec<Head>,
     expected: Option<u32>,
 ) -> Result<Option<Found>> {
-    let at_end = heads(nand, superblocks, End::Far)?;
+    let shape = nand.geometry();
     let start = newest(nand, at_start, expected)?.filter(Found::is_at_both_ends);
+    let superblocks = start.as_ref().map_or(superblocks, |start| start.superblocks(&shape));
     let likely = start.as_ref().map(|found| found.superblock.generation.get()).or(expected);
     let is_ours = |found: &Found| {
         found.is_at_both_ends() && start.as_ref().is_none_or(|start| start.superblock.uuid == found.superblock.uuid)
     };
-    let far = newest(nand, at_end, likely)?.filter(is_ours);
-    let turns = [&start, &far].map(|found| found.as_ref().map_or(Turn::NONE, Found::turn));
-    let found = if turns[1].generation > turns[0].generation { far } else { start };
-    Ok(found.map(|found| Found { turns, ..found }))
+    let at_end = heads(nand, superblocks, End::Far)?;
+    let mut far: Vec<Found> = newest(nand, at_end, likely)?.into_iter().collect();
+    let of_medium = superblocks.on(shape.blocks);
+    if of_medium != superblocks {
+        // Anything may be there before a volume grows, and its first superblock begins a block.
+        let mut at_end = heads(nand, of_medium, End::Far)?;
+        at_end.retain(|head| head.found.is_some());
+        far.extend(newest(nand, at_end, likely)?);
+    }
+    far.retain(is_ours);
+    let generation = |found: &Found| found.superblock.generation.get();
+    let of_start = start.as_ref().map_or(Turn::NONE, Found::turn);
+    let found = far.iter().cloned().chain(start).max_by_key(generation);
+    Ok(found.map(|found| {
+        // That at the end of what the volume was before it grew is none of its superblocks any more.
+        let at_end = found.superblocks(&shape).at(End::Far);
+        let of_far = far.iter().find(|one| at_end.contains(&one.block)).map_or(Turn::NONE, Found::turn);
+        Found { turns: [of_start, of_far], ..found }
+    }))
 }
 
 /// What the first page of a superblock block holds; it is not erased.

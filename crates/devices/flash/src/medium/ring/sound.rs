@@ -7,7 +7,7 @@ use crate::medium::layout::Layout;
 use crate::space::segments::SegmentTable;
 use alloc::format;
 use onode_base::ErrorKind;
-use onode_media::Nand;
+use onode_media::{Geometry, Nand};
 use onode_object::{Error, ObjectId, Result};
 
 /// Checks that this code can use the volume and that the medium has its shape.
@@ -27,9 +27,8 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
     }
     let shape = nand.geometry();
     let stored = (superblock.page_bytes.get(), superblock.pages_per_block.get(), superblock.blocks.get());
-    if stored != (shape.page_bytes, shape.pages_per_block, shape.blocks)
-        || u32::from(superblock.chips.get()) != shape.chips
-    {
+    // A medium that became larger has room for the volume to grow.
+    if !is_shape_of(superblock, &shape) {
         let detail = format!("the volume was made for pages, block and size {stored:?}, the medium is {shape:?}");
         return Err(Error::new(ErrorKind::Invalid, detail));
     }
@@ -45,6 +44,14 @@ pub fn check_superblock(found: &Found, nand: &dyn Nand) -> Result<Layout> {
         return Err(damaged(format!("superblock {} makes no sense", superblock.generation.get())));
     }
     Ok(layout)
+}
+
+/// Whether a volume with this superblock fits a medium of this shape.
+pub fn is_shape_of(superblock: &Superblock, shape: &Geometry) -> bool {
+    superblock.page_bytes.get() == shape.page_bytes
+        && superblock.pages_per_block.get() == shape.pages_per_block
+        && superblock.blocks.get() <= shape.blocks
+        && u32::from(superblock.chips.get()) == shape.chips
 }
 
 /// Whether the counters of a superblock are ones that a volume can reach, with room to count on.

@@ -2,6 +2,7 @@
 //!
 //! It is a record and guards nothing; [`SegmentTable`](super::SegmentTable) counts what changes.
 
+use crate::medium::format::NO_SUMMARY;
 use crate::policy::Stream;
 
 /// What a segment is used for.
@@ -68,6 +69,16 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// One that was never used.
+    pub const NEW: Self = Self {
+        state: SegmentState::Free,
+        stream: Stream::Data,
+        live_bytes: 0,
+        erases: 0,
+        sequence: 0,
+        summary_page: NO_SUMMARY,
+    };
+
     /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
     pub const fn in_replay(&self, journal_sequence: u32) -> bool {
         matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence

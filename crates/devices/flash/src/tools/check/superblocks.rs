@@ -195,7 +195,7 @@ pub(crate) fn judge(newest: &Located, nand: &dyn Nand, context: &mut Context<'_>
         u32::from(superblock.chips.get()),
     );
     let real = (shape.page_bytes, shape.pages_per_block, shape.blocks, shape.chips);
-    if stored != real {
+    if !ring::is_shape_of(superblock, &shape) {
         let finding = fatal(FindingKind::GeometryMismatch).expected(format!("{stored:?} as the volume was made"));
         context.add(finding.found(format!("{real:?} (page bytes, pages per block, blocks, chips)")));
         return None;

@@ -1,0 +1,133 @@
+//! A volume that grows into a medium that became larger.
+//!
+//! Everything stays where it is: segments are numbered from the start of the medium, so those that
+//! come follow those that were. What moves are the superblocks at the far end. Order:
+//!
+//! 1. a checkpoint with everything in its place, which counts whatever comes of the rest;
+//! 2. the medium takes up its new blocks, and the new far end is erased;
+//! 3. a checkpoint whose segment table has the new segments; its superblock, at the start first,
+//!    tells the new size. Until it is there nothing was done to what the one before refers to:
+//!    segments with the far superblocks of before are held until then.
+
+use super::Core;
+use super::mount::limits;
+use crate::medium::errors::from_media;
+use crate::medium::layout::{End, Layout};
+use crate::space::segments::{SegmentState, SegmentTable};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use onode_base::ErrorKind;
+use onode_media::{BlockAddress, IoTag};
+use onode_object::{Error, Result};
+
+impl Core {
+    /// Erase blocks of the volume, and how many the medium has room for now.
+    pub fn blocks(&mut self) -> Result<(u32, u32)> {
+        let blocks = self.log.layout().geometry.blocks;
+        let most = self.log.medium().nand().most_blocks();
+        Ok((blocks, most.map_err(|error| from_media("measure the medium", &error))?))
+    }
+
+    /// Bytes of an erase block.
+    pub const fn block_bytes(&self) -> u64 {
+        let shape = &self.log.layout().geometry;
+        shape.page_bytes as u64 * shape.pages_per_block as u64
+    }
+
+    /// Grows to `blocks` erase blocks of the medium, which is made larger for that if it can be.
+    pub fn grow(&mut self, blocks: u32) -> Result<()> {
+        self.log.store().latch().check()?;
+        let before = *self.log.layout();
+        let grown = self.check_growth(&before, blocks)?;
+        self.prepare_writing()?;
+        self.checkpoint(true)?;
+        if !self.checkpoints.ring().is_at(End::Start) {
+            // Should the power fail before the new far end has one, nothing else tells where the old
+            // one is.
+            let why = "no superblock can be written at the start of the medium; copy the files to another one";
+            return Err(Error::new(ErrorKind::Media, why));
+        }
+        let nand = self.log.medium().nand();
+        if nand.geometry().blocks < blocks {
+            // Nothing was written yet: a medium that refuses leaves the volume as it is.
+            nand.grow(blocks).map_err(|error| match error.kind {
+                onode_media::MediaErrorKind::HostFull => from_media("grow", &error),
+                onode_media::MediaErrorKind::OutOfRange | onode_media::MediaErrorKind::Invalid => {
+                    Error::new(ErrorKind::Invalid, error.detail)
+                }
+                _ => from_media("grow", &error),
+            })?;
+        }
+        self.log.medium().set_layout(grown);
+        for block in grown.superblocks.at(End::Far) {
+            self.erase_anchor(block)?;
+        }
+        self.take_up(&before, &grown)?;
+        self.checkpoint(true)?;
+        for block in before.superblocks.at(End::Far).filter(|block| grown.superblocks.end_of(*block) != End::Far) {
+            self.erase_anchor(block)?;
+        }
+        self.checkpoints.write_last_superblock(&mut self.index, &mut self.log)
+    }
+
+    /// The division of the medium when the volume has `blocks` of it.
+    fn check_growth(&self, before: &Layout, blocks: u32) -> Result<Layout> {
+        let invalid = |detail| Err(Error::new(ErrorKind::Invalid, detail));
+        if blocks < before.geometry.blocks {
+            return invalid(format!("{blocks} erase blocks are fewer than the {} there are", before.geometry.blocks));
+        }
+        if self.index.entries().memory().is_some() {
+            return invalid("a memory is beside the flash: detach it first, and attach it again".into());
+        }
+        let grown = before.grown(blocks)?;
+        if !SegmentTable::can_describe(&grown) {
+            let detail = format!(
+                "{} segments of {} KiB are too many for one volume; copy the files to a new one",
+                grown.segments,
+                grown.segment_bytes() / 1024
+            );
+            return invalid(detail);
+        }
+        Ok(grown)
+    }
+
+    /// Has the segments of `grown` from now on, in memory.
+    fn take_up(&mut self, before: &Layout, grown: &Layout) -> Result<()> {
+        let mut bad = BTreeSet::new();
+        for segment in before.segments..grown.segments {
+            for block in grown.blocks(segment) {
+                let nand = self.log.medium().nand();
+                if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
+                    bad.insert(segment);
+                }
+            }
+        }
+        let far = before.superblocks.at(End::Far);
+        let held: BTreeSet<u32> = grown.segments_with(before.segments, far).collect();
+        let state = |segment: u32| match (bad.contains(&segment), held.contains(&segment)) {
+            (true, _) => SegmentState::Bad,
+            (false, true) => SegmentState::Held,
+            (false, false) => SegmentState::Free,
+        };
+        for piece in self.log.table_mut().grow(grown, state) {
+            self.log.release(piece.location.get(), u64::from(piece.length.get()));
+        }
+        self.log.set_segments(grown.segments);
+        let options = self.options;
+        self.index.entries_mut().nodes_mut().set_limits(limits(grown, &options));
+        self.checkpoints.grow(&options, grown.geometry.pages(), grown.superblocks.features(&grown.geometry));
+        Ok(())
+    }
+
+    /// Erases a block in which superblocks stand or stood. One that refuses is bad.
+    fn erase_anchor(&mut self, block: u32) -> Result<()> {
+        let block = BlockAddress(block);
+        let store = self.log.medium();
+        if !store.write("look for bad blocks", |nand| nand.is_bad(block))?
+            && store.nand().erase(block, IoTag::Anchor).is_err()
+        {
+            store.write("mark bad block", |nand| nand.mark_bad(block))?;
+        }
+        Ok(())
+    }
+}
