@@ -45,5 +45,6 @@ pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
 pub use volume::label::{LABEL, check_label};
 pub use volume::rewrite::REWRITE;
+pub use volume::size::SIZE;
 pub use volume::staging::{ViewStart, name_of_entry};
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

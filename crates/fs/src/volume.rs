@@ -10,6 +10,7 @@ pub mod placement;
 pub mod rewrite;
 pub mod scrub;
 pub mod share;
+pub mod size;
 pub mod snapshot;
 pub mod staging;
 

@@ -17,6 +17,7 @@ mod mkfs;
 mod mount;
 mod pool;
 mod requests;
+mod resize;
 mod scrub;
 mod send;
 mod snapshot;

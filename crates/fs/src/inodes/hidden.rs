@@ -11,6 +11,7 @@ use crate::volume::label::LABEL;
 use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
 use crate::volume::scrub::SCRUB;
+use crate::volume::size::SIZE;
 use onode_base::ErrorKind;
 
 impl FileSystem {
@@ -30,6 +31,9 @@ impl FileSystem {
         }
         if name == LABEL.as_bytes() {
             return Some(self.label_xattr(number));
+        }
+        if name == SIZE.as_bytes() {
+            return Some(self.size_xattr(number));
         }
         attachment::is_ours(name).then(|| self.attachment_xattr(number))
     }
@@ -59,6 +63,9 @@ impl FileSystem {
         }
         if name == LABEL.as_bytes() {
             return Some(self.set_label_xattr(caller, number, value));
+        }
+        if name == SIZE.as_bytes() {
+            return Some(self.set_size_xattr(caller, number, value));
         }
         attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
     }

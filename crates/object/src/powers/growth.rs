@@ -11,6 +11,8 @@ pub struct Extent {
     /// Bytes that there is room for now without making the medium longer, at least `bytes`: a disk
     /// may have become larger.
     pub most: u64,
+    /// The fewest bytes with which the volume would be larger than now.
+    pub least: u64,
     /// A volume has a multiple of these.
     pub unit: u64,
 }

@@ -1,4 +1,4 @@
-//! Whole volumes: making, naming, verifying, repairing and showing their structures.
+//! Whole volumes: making, naming, enlarging, verifying, repairing and showing their structures.
 
 pub mod check;
 pub mod dump;
@@ -8,6 +8,7 @@ pub mod label;
 pub mod mkfs;
 pub mod pool;
 pub mod repair;
+pub mod resize;
 pub mod scrub;
 pub mod snapshot;
 pub mod spaces;

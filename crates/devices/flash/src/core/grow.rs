@@ -21,11 +21,10 @@ use onode_media::{BlockAddress, IoTag};
 use onode_object::{Error, Result};
 
 impl Core {
-    /// Erase blocks of the volume, and how many the medium has room for now.
-    pub fn blocks(&mut self) -> Result<(u32, u32)> {
-        let blocks = self.log.layout().geometry.blocks;
+    /// How many erase blocks the medium has room for now.
+    pub fn most_blocks(&mut self) -> Result<u32> {
         let most = self.log.medium().nand().most_blocks();
-        Ok((blocks, most.map_err(|error| from_media("measure the medium", &error))?))
+        most.map_err(|error| from_media("measure the medium", &error))
     }
 
     /// Bytes of an erase block.
@@ -81,10 +80,11 @@ impl Core {
         }
         let grown = before.grown(blocks)?;
         if !SegmentTable::can_describe(&grown) {
+            let most = u64::from(SegmentTable::most_segments(before)) * u64::from(before.blocks_per_segment);
             let detail = format!(
-                "{} segments of {} KiB are too many for one volume; copy the files to a new one",
-                grown.segments,
-                grown.segment_bytes() / 1024
+                "a volume with segments as short as these, of {} KiB, has at most {} MiB; make a new one for more",
+                before.segment_bytes() / 1024,
+                most * self.block_bytes() >> 20
             );
             return invalid(detail);
         }

@@ -9,9 +9,11 @@ use onode_object::{Error, Result};
 impl Grow for FlashDevice {
     fn extent(&self) -> Result<Extent> {
         let mut core = self.core()?;
-        let (blocks, most) = core.blocks()?;
-        let unit = core.block_bytes();
-        Ok(Extent { bytes: u64::from(blocks) * unit, most: u64::from(most.max(blocks)) * unit, unit })
+        let most = core.most_blocks()?;
+        let (layout, unit) = (core.log().layout(), core.block_bytes());
+        let bytes = |blocks: u32| u64::from(blocks) * unit;
+        let blocks = layout.geometry.blocks;
+        Ok(Extent { bytes: bytes(blocks), most: bytes(most.max(blocks)), least: bytes(layout.least_growth()), unit })
     }
 
     fn grow(&self, bytes: u64) -> Result<()> {

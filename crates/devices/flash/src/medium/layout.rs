@@ -124,20 +124,21 @@ impl Layout {
     pub fn grown(&self, blocks: u32) -> Result<Self> {
         let geometry = Geometry { blocks, ..self.geometry };
         let grown = Self::divided(geometry, self.blocks_per_segment as u16, self.superblocks.on(blocks))?;
-        // The new superblocks at the far end stand beside those that count until they do.
-        let far = self.geometry.blocks + self.superblocks.at(End::Far).len() as u32;
-        let needed = far.max(self.blocks_of_volume() + self.blocks_per_segment);
+        let needed = self.least_growth();
         if blocks < needed {
             let detail = format!("{blocks} erase blocks are too few to grow, at least {needed} are needed");
             return Err(Error::new(ErrorKind::Invalid, detail));
         }
-        let Self { segment_pages, spare_record_bytes, parity_pages, .. } = *self;
-        Ok(Self { segment_pages, spare_record_bytes, parity_pages, ..grown })
+        let Self { geometry, superblocks, segments, .. } = grown;
+        Ok(Self { geometry, superblocks, segments, ..*self })
     }
 
-    /// Erase blocks that segments and superblocks take.
-    const fn blocks_of_volume(&self) -> u32 {
-        self.superblocks.count() + self.segments * self.blocks_per_segment
+    /// The fewest erase blocks of a medium that the volume can grow to: one segment more, and the
+    /// new superblocks at the far end stand beside those that count until they do.
+    #[must_use]
+    pub fn least_growth(&self) -> u32 {
+        let far = self.geometry.blocks + self.superblocks.at(End::Far).len() as u32;
+        far.max(self.superblocks.count() + (self.segments + 1) * self.blocks_per_segment)
     }
 
     /// The segments from `first` on that have one of these erase blocks.

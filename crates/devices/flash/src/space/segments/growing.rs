@@ -9,6 +9,7 @@ use crate::medium::format::{BlobReference, NOWHERE};
 use crate::medium::layout::Layout;
 use alloc::vec;
 use alloc::vec::Vec;
+use onode_media::Geometry;
 
 /// A table takes no more than so many segments. Writing it changes the pieces that describe those
 /// segments, and these have to fit into the last one ([`LEAST_FIT`]).
@@ -30,6 +31,17 @@ impl SegmentTable {
     pub fn can_describe(layout: &Layout) -> bool {
         let (pieces, fit) = (Self::piece_count(layout), Self::pieces_that_fit(layout));
         pieces <= fit || (fit >= LEAST_FIT && pieces <= fit * SEGMENTS_MAX)
+    }
+
+    /// The most segments that such a volume can have.
+    pub fn most_segments(layout: &Layout) -> u32 {
+        // More segments never need fewer pieces, nor shorter ones.
+        let (mut can, mut cannot) = (layout.segments, Geometry::MOST_BLOCKS);
+        while cannot - can > 1 {
+            let segments = can + (cannot - can) / 2;
+            if Self::can_describe(&Layout { segments, ..*layout }) { can = segments } else { cannot = segments }
+        }
+        can
     }
 
     /// The places of the changed pieces are given up: gives them back to be released.

@@ -1,0 +1,139 @@
+//! `onode resize`: images and mounts that become larger, and what is told of those that cannot.
+
+use crate::common::{Expect, Place, has_fuse};
+use std::fs;
+use std::path::Path;
+
+/// Fills a file with bytes that tell their place.
+fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|index| (index / 251) as u8 ^ (index as u8).wrapping_mul(3) ^ seed).collect()
+}
+
+fn put(place: &Place, spec: &Path, name: &str, bytes: &[u8]) {
+    let file = place.path(name);
+    fs::write(&file, bytes).expect("write");
+    onode!("put", spec, &file, format!("/{name}")).succeeds();
+}
+
+fn holds(place: &Place, spec: &Path, name: &str, bytes: &[u8]) {
+    let back = place.path("back");
+    let _ = fs::remove_file(&back);
+    onode!("get", spec, format!("/{name}"), &back).succeeds();
+    assert!(fs::read(&back).expect("read") == bytes, "{name}");
+}
+
+#[test]
+fn an_image_that_is_full_takes_more_after_it_was_resized() {
+    let place = Place::new("resize");
+    let image = place.path("disk.img");
+    onode!("mkfs", &image, "--size", "8M").succeeds();
+    let (first, second) = (pattern(5 << 20, 1), pattern(20 << 20, 2));
+    put(&place, &image, "first", &first);
+    fs::write(place.path("second"), &second).expect("write");
+    onode!("put", &image, place.path("second"), "/second").fails(15);
+    let _ = onode!("rm", &image, "/second").output();
+
+    let told = onode!("resize", "-n", &image, "40M").succeeds();
+    assert!(told.contains("would become 40"), "{told}");
+    assert!(onode!("resize", &image).succeeds().contains("as before"));
+    let told = onode!("--json", "resize", &image, "40M").succeeds();
+    assert!(told.contains("\"bytes\": 41943040") && told.contains("\"before\": 8388608"), "{told}");
+    put(&place, &image, "second", &second);
+    holds(&place, &image, "first", &first);
+    holds(&place, &image, "second", &second);
+    onode!("check", &image).succeeds();
+    onode!("resize", &image, "+24M").succeeds();
+    onode!("check", &image).succeeds();
+    assert!(onode!("info", &image).succeeds().contains(" 512 blocks"), "the new size");
+    holds(&place, &image, "second", &second);
+
+    let error = onode!("resize", &image, "16M").fails(19);
+    assert!(error.contains("cannot become smaller") && error.contains("onode send"), "{error}");
+    let error = onode!("resize", &image, "+128K").fails(19);
+    assert!(error.contains("next size"), "{error}");
+    onode!("resize", &image, "much").fails(2);
+    onode!("resize", place.path("none.img"), "1G").fails(20);
+}
+
+#[test]
+fn a_mounted_volume_grows_under_load() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("resize-mounted");
+    let directory = place.directory("mnt");
+    for (name, spec) in [("disk.img", ""), ("raw.img", "flash:")] {
+        let image = place.path(name);
+        let spec = format!("{spec}{}{}", image.display(), if spec.is_empty() { "" } else { ",direct" });
+        onode!("mkfs", &spec, "--size", "16M").succeeds();
+        onode!("mount", &spec, &directory).succeeds();
+        let bytes = pattern(6 << 20, 3);
+        fs::write(directory.join("before"), &bytes).expect("room");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for round in 0..20 {
+                    fs::write(directory.join(format!("file-{}", round % 4)), pattern(300_000, round)).expect("room");
+                }
+            });
+            for size in ["24M", "80M"] {
+                onode!("resize", &directory, size).succeeds();
+            }
+            writer.join().expect("a writer that found room");
+        });
+        let big = pattern(48 << 20, 4);
+        fs::write(directory.join("after"), &big).expect("room");
+        let error = onode!("resize", &directory, "1M").fails(19);
+        assert!(error.contains("cannot become smaller"), "{error}");
+        // By the name of its image, too.
+        let told = onode!("resize", "-n", &spec).succeeds();
+        assert!(told.contains("80"), "{told}");
+        onode!("umount", &directory).succeeds();
+        onode!("check", &spec).succeeds();
+        onode!("mount", &spec, &directory).succeeds();
+        assert!(fs::read(directory.join("before")).expect("read") == bytes);
+        assert!(fs::read(directory.join("after")).expect("read") == big);
+        assert!(fs::read(directory.join("file-3")).expect("read") == pattern(300_000, 19));
+        onode!("umount", &directory).succeeds();
+    }
+}
+
+#[test]
+fn services_and_snapshots_grow_with_their_volume() {
+    let place = Place::new("resize-services");
+    let image = place.path("sealed.img");
+    let key = place.path("key");
+    fs::write(&key, [7; 64]).expect("write");
+    onode!("mkfs", &image, "--size", "16M", "--parity", "1", "--encrypt", "--key-file", &key).succeeds();
+    let file = place.path("file");
+    fs::write(&file, pattern(3 << 20, 5)).expect("write");
+    onode!("put", "--key-file", &key, &image, &file, "/file").succeeds();
+    onode!("snapshot", "--key-file", &key, "create", &image, "old").succeeds();
+    onode!("resize", "--key-file", &key, &image, "64M").succeeds();
+    fs::write(&file, pattern(30 << 20, 6)).expect("write");
+    onode!("put", "--key-file", &key, &image, &file, "/file").succeeds();
+    onode!("check", "--key-file", &key, &image).succeeds();
+    let back = place.path("back");
+    let old = format!("{}@old", image.display());
+    onode!("get", "--key-file", &key, old, "/file", &back).succeeds();
+    assert!(fs::read(&back).expect("read") == pattern(3 << 20, 5));
+    onode!("resize", &image, "80M").fails(24);
+}
+
+#[test]
+fn what_does_not_grow_says_what_to_do() {
+    let place = Place::new("resize-refused");
+    let memory = format!("scm:{}", place.path("memory").display());
+    onode!("mkfs", &memory, "--size", "16M").succeeds();
+    let error = onode!("resize", &memory, "32M").fails(2);
+    assert!(error.contains("does not grow") && error.contains("spaces resize"), "{error}");
+    let beside = format!("flash+scm:{},{}", place.path("flash").display(), place.path("beside").display());
+    onode!("mkfs", &beside, "--size", "16M").succeeds();
+    assert!(onode!("resize", &beside, "32M").fails(1).contains("detach"));
+    let flash = place.path("short.img");
+    onode!("mkfs", &flash, "--size", "8M").succeeds();
+    let error = onode!("resize", &flash, "1T").fails(1);
+    assert!(error.contains("at most") && error.contains("make a new one"), "{error}");
+    assert!(onode!("resize", "-n", &flash).succeeds().contains("8.0 MiB"));
+    let plain = place.directory("plain");
+    onode!("resize", &plain, "1G").fails(17);
+}
