@@ -126,10 +126,10 @@ pub trait Nand: Send {
     }
 
     /// Has `blocks` erase blocks from now on, as many as before or more; an image in a file is made
-    /// longer. What those that come hold is undefined until they are erased. All that was programmed
-    /// stays as it is, and so do pages for who reads beside the owner; for the blocks that came
-    /// [`shared`](Nand::shared) is to be asked again. After a power cut the medium has one of both
-    /// numbers of blocks.
+    /// longer. What those that come hold is undefined until they are erased. All that was
+    /// programmed stays as it is, and so do pages for who reads beside the owner; for the blocks
+    /// that came [`shared`](Nand::shared) is to be asked again. After a power cut the medium has
+    /// one of both numbers of blocks.
     ///
     /// # Errors
     /// `OutOfRange` (there is no room for so many, or there were more), `HostFull`, `Host`,

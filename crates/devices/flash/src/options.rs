@@ -19,8 +19,8 @@ const ROW_PAGES: u64 = 15;
 pub struct FormatOptions {
     /// The volume's unique number.
     pub uuid: [u8; 16],
-    /// Only so many erase blocks of the medium are used; `None` is all. The volume can grow into the
-    /// others later.
+    /// Only so many erase blocks of the medium are used; `None` is all. The volume can grow into
+    /// the others later.
     pub blocks: Option<u32>,
     /// Erase blocks of a segment; `None` chooses by the geometry (paper 1: 256 KiB).
     pub blocks_per_segment: Option<u16>,

@@ -9,8 +9,9 @@ use onode_base::ErrorKind;
 use onode_object::powers::{Extent, Grow};
 
 /// The attribute of the topmost directory with four decimal numbers of bytes: what the volume has
-/// of its medium, what there is room for now, the fewest with which it would be larger, and the unit
-/// of all of them: `1073741824 4294967296 1074790400 131072`. Whoever sets it to a number of bytes has the volume grow to that.
+/// of its medium, what there is room for now, the fewest with which it would be larger, and the
+/// unit of all of them: `1073741824 4294967296 1074790400 131072`. Whoever sets it to a number of
+/// bytes has the volume grow to that.
 pub const SIZE: &str = "onode.volume-size";
 
 impl FileSystem {

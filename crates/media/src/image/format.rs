@@ -8,9 +8,9 @@
 //! ..       header page again
 //! ```
 //! In version 1 the spare bytes of all pages are one region behind the table, the pages of all
-//! blocks another one, and there are no copies. Version 3 is an image of version 2 that grew: behind
-//! all that stands there follow a table, the blocks that came, and both copies; what was the table
-//! before and its copies are of no use any more.
+//! blocks another one, and there are no copies. Version 3 is an image of version 2 that grew:
+//! behind all that stands there follow a table, the blocks that came, and both copies; what was the
+//! table before and its copies are of no use any more.
 //!
 //! Decoding trusts nothing: every field is checked before it is used.
 

@@ -41,8 +41,8 @@ impl Core {
         self.prepare_writing()?;
         self.checkpoint(true)?;
         if !self.checkpoints.ring().is_at(End::Start) {
-            // Should the power fail before the new far end has one, nothing else tells where the old
-            // one is.
+            // Should the power fail before the new far end has one, nothing else tells where the
+            // old one is.
             let why = "no superblock can be written at the start of the medium; copy the files to another one";
             return Err(Error::new(ErrorKind::Media, why));
         }

@@ -27,8 +27,8 @@ pub struct Arguments {
     target: OsString,
     /// The new size: 4G, or +512M for so much more; without one all that the device has. Of an
     /// image it is what `onode mkfs --size` means, from which the volume's own records go.
-    #[arg(value_parser = parse_wanted)]
-    size: Option<Wanted>,
+    #[arg(value_parser = parse_new_size)]
+    size: Option<NewSize>,
     /// Only tell what the volume has and could have.
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -38,15 +38,15 @@ pub struct Arguments {
 
 /// A size that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum NewSize {
     Bytes(u64),
     More(u64),
 }
 
-fn parse_wanted(text: &str) -> std::result::Result<Wanted, String> {
+fn parse_new_size(text: &str) -> std::result::Result<NewSize, String> {
     match text.strip_prefix('+') {
-        Some(more) => parse_size(more).map(Wanted::More),
-        None => parse_size(text).map(Wanted::Bytes),
+        Some(more) => parse_size(more).map(NewSize::More),
+        None => parse_size(text).map(NewSize::Bytes),
     }
 }
 
@@ -118,13 +118,13 @@ fn resize(
 }
 
 /// The size that the volume will have.
-fn check(extent: &Extent, wanted: Option<Wanted>, target: &str) -> Result<u64> {
+fn check(extent: &Extent, asked_for: Option<NewSize>, target: &str) -> Result<u64> {
     let &Extent { bytes, most, least, unit } = extent;
-    let asked = match wanted {
+    let asked = match asked_for {
         None if most < least => bytes,
         None => most,
-        Some(Wanted::Bytes(asked)) => asked,
-        Some(Wanted::More(more)) => bytes.saturating_add(more),
+        Some(NewSize::Bytes(asked)) => asked,
+        Some(NewSize::More(more)) => bytes.saturating_add(more),
     };
     let asked = asked / unit * unit;
     let what = format!("cannot resize {target} to {}", human_size(asked));
@@ -192,15 +192,15 @@ mod tests {
     #[test]
     fn a_size_is_checked_before_anything_is_done() {
         let extent = Extent { bytes: 1000, most: 3050, least: 1200, unit: 100 };
-        let check = |wanted| check(&extent, wanted, "disk").map_err(|error| error.class);
+        let check = |asked_for| check(&extent, asked_for, "disk").map_err(|error| error.class);
         assert_eq!(check(None), Ok(3000));
-        assert_eq!(check(Some(Wanted::Bytes(1099))), Ok(1000));
-        assert_eq!(check(Some(Wanted::Bytes(1100))), Err(Class::BadSize));
-        assert_eq!(check(Some(Wanted::Bytes(999))), Err(Class::BadSize));
-        assert_eq!(check(Some(Wanted::More(250))), Ok(1200));
-        assert_eq!(check(Some(Wanted::More(u64::MAX))), Ok(u64::MAX / 100 * 100));
-        assert_eq!(parse_wanted("+1K"), Ok(Wanted::More(1024)));
-        assert!(parse_wanted("-1K").is_err() && parse_wanted("+").is_err());
+        assert_eq!(check(Some(NewSize::Bytes(1099))), Ok(1000));
+        assert_eq!(check(Some(NewSize::Bytes(1100))), Err(Class::BadSize));
+        assert_eq!(check(Some(NewSize::Bytes(999))), Err(Class::BadSize));
+        assert_eq!(check(Some(NewSize::More(250))), Ok(1200));
+        assert_eq!(check(Some(NewSize::More(u64::MAX))), Ok(u64::MAX / 100 * 100));
+        assert_eq!(parse_new_size("+1K"), Ok(NewSize::More(1024)));
+        assert!(parse_new_size("-1K").is_err() && parse_new_size("+").is_err());
     }
 
     #[test]

@@ -150,8 +150,8 @@ pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>>
 }
 
 /// The newest one of either end. Where one was looked for the other is found with two reads, unless
-/// a cut came between them. The far end is where the volume says that the medium ends, or, if it was
-/// about to grow, where that does.
+/// a cut came between them. The far end is where the volume says that the medium ends, or, if it
+/// was about to grow, where that does.
 fn find_at_both_ends(
     nand: &mut dyn Nand,
     superblocks: SuperblockBlocks,
@@ -179,7 +179,8 @@ fn find_at_both_ends(
     let of_start = start.as_ref().map_or(Turn::NONE, Found::turn);
     let found = far.iter().cloned().chain(start).max_by_key(generation);
     Ok(found.map(|found| {
-        // That at the end of what the volume was before it grew is none of its superblocks any more.
+        // That at the end of what the volume was before it grew is none of its superblocks any
+        // more.
         let at_end = found.superblocks(&shape).at(End::Far);
         let of_far = far.iter().find(|one| at_end.contains(&one.block)).map_or(Turn::NONE, Found::turn);
         Found { turns: [of_start, of_far], ..found }
