@@ -53,6 +53,12 @@ bugs! {
     HeldReused,
     /// flash: the block with the newest superblock is the next to be erased.
     NewestErased,
+    /// flash: a volume that grows tells its new size before its segment table has it.
+    GrownTooEarly,
+    /// flash: a volume that has grown says so at its next checkpoint.
+    GrownUnrecorded,
+    /// flash: superblocks at the far end go on where a volume ended before it grew.
+    GrownFarKept,
     /// flash: a session begins without sequence numbers of its own.
     SessionUnnumbered,
     /// flash: a data segment is opened without a word in the journal.

@@ -3,6 +3,7 @@
 use onode_base::planted::{Bug, plant};
 use onode_crash::damage::faults::{self, FaultPlan};
 use onode_crash::damage::{self, DamagePlan};
+use onode_crash::object::profile::GROWING;
 use onode_crash::object::{brim, clients};
 use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
@@ -207,7 +208,13 @@ fn find(bug: Bug, states: u64, one_client: bool) -> Result<(u64, Spec, String), 
         () if name.starts_with("ScmOverwrite") => "scm-mode-",
         () => "",
     };
-    let is_wanted = |run: &RunName| run.shape.contains(mode) && (!is_full || run.workload == brim::NAME);
+    let workload = match () {
+        () if is_full => Some(brim::NAME),
+        () if name.starts_with("Grown") => Some(GROWING),
+        () => None,
+    };
+    let is_wanted =
+        |run: &RunName| run.shape.contains(mode) && workload.is_none_or(|workload| run.workload == workload);
     let rounds: Box<dyn Iterator<Item = (Vec<RunName>, u64)>> = if name.starts_with("Many") && !one_client {
         // How calls meet is drawn once for a run, so many runs show more than many cuts.
         let numbers: Vec<usize> = (2..=clients::MOST).collect();

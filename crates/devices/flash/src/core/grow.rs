@@ -17,6 +17,7 @@ use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_media::{BlockAddress, IoTag};
 use onode_object::{Error, Result};
 
@@ -62,6 +63,12 @@ impl Core {
             self.erase_anchor(block)?;
         }
         self.take_up(&before, &grown)?;
+        if is_planted(Bug::GrownTooEarly) {
+            self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
+        }
+        if is_planted(Bug::GrownUnrecorded) {
+            return Ok(());
+        }
         self.checkpoint(true)?;
         for block in before.superblocks.at(End::Far).filter(|block| grown.superblocks.end_of(*block) != End::Far) {
             self.erase_anchor(block)?;

@@ -12,20 +12,32 @@ use onode_object::Result;
 ///
 /// Writing a piece changes the table: the segment it goes to gains live bytes, the one it was
 /// in loses them. So the set of pieces is completed first, until it no longer grows. The table of a
-/// volume that has grown may be longer than a segment. Then no piece counts any more where it was,
-/// and as many as fit into a segment are written at a time: what that changes are the pieces that
-/// describe these few segments, and the last set is complete with them.
+/// volume that has grown may be longer than a segment. Then no changed piece counts any more where
+/// it was, and as many as fit into a segment are written at a time. What that changes again are the
+/// pieces that describe these segments, which are fewer: they are written in the next round, until
+/// they fit into one.
 pub fn write_table(log: &mut Log) -> Result<()> {
-    let fit = SegmentTable::pieces_that_fit(log.layout());
-    let is_long = changed(log).count() > fit && log.table().pieces().len() > fit && fit > 0;
-    if is_long {
+    let is_long = log.table().is_long(log.layout());
+    let most = if is_long { SegmentTable::pieces_that_fit(log.layout()).max(1) } else { usize::MAX };
+    loop {
+        if write_complete_set(log, most)? {
+            return Ok(());
+        }
+        let dirty: Vec<usize> = changed(log).collect();
+        if dirty.len() <= most {
+            // A program failed.
+            continue;
+        }
         for piece in log.table_mut().give_changed_up() {
             log.release(piece.location.get(), u64::from(piece.length.get()));
         }
+        for pieces in dirty.chunks(most) {
+            let segment = log.reserve_index(pieces.len() * log.table().piece_bytes())?;
+            if !write_pieces(log, pieces, segment)? {
+                break;
+            }
+        }
     }
-    let most = if is_long { fit } else { usize::MAX };
-    while !write_pieces(log, most)? {}
-    Ok(())
 }
 
 /// The pieces that differ from what is on the medium.
@@ -33,14 +45,15 @@ fn changed(log: &Log) -> impl Iterator<Item = usize> {
     (0..log.table().pieces().len()).filter(|&piece| log.table().is_dirty(piece))
 }
 
-/// Writes `most` of the changed pieces; whether no other is left.
-fn write_pieces(log: &mut Log, most: usize) -> Result<bool> {
+/// Writes the changed pieces and those that this changes, if they are at most so many; whether they
+/// are all on the medium.
+fn write_complete_set(log: &mut Log, most: usize) -> Result<bool> {
     let mut wanted = Vec::new();
-    let mut is_complete;
     let segment = loop {
-        let mut dirty: Vec<usize> = changed(log).collect();
-        is_complete = dirty.len() <= most;
-        dirty.truncate(most);
+        let dirty: Vec<usize> = changed(log).collect();
+        if dirty.len() > most {
+            return Ok(false);
+        }
         let segment = log.reserve_index(dirty.len() * log.table().piece_bytes())?;
         log.table_mut().touch(segment);
         for &piece in &dirty {
@@ -50,14 +63,18 @@ fn write_pieces(log: &mut Log, most: usize) -> Result<bool> {
                 log.table_mut().touch(segment);
             }
         }
-        if dirty == wanted || !is_complete {
-            wanted = dirty;
+        if dirty == wanted {
             break segment;
         }
         wanted = dirty;
     };
+    write_pieces(log, &wanted, segment)
+}
+
+/// Writes pieces to the open segment, which has room for them; false if a program failed.
+fn write_pieces(log: &mut Log, wanted: &[usize], segment: u32) -> Result<bool> {
     let mut lengths = Vec::with_capacity(wanted.len());
-    for &piece in &wanted {
+    for &piece in wanted {
         let old = log.table().pieces()[piece];
         if old.location.get() != NOWHERE {
             log.release(old.location.get(), u64::from(old.length.get()));
@@ -88,7 +105,7 @@ fn write_pieces(log: &mut Log, most: usize) -> Result<bool> {
         };
         log.table_mut().set_piece(piece, reference);
     }
-    Ok(is_complete)
+    Ok(true)
 }
 
 /// Takes back what was noted down for the move of a piece to `segment`, where it was to take

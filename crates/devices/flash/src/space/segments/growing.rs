@@ -11,14 +11,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_media::Geometry;
 
-/// A table takes no more than so many segments. Writing it changes the pieces that describe those
-/// segments, and these have to fit into the last one ([`LEAST_FIT`]).
-const SEGMENTS_MAX: usize = 6;
-
-/// The fewest pieces that fit into a segment, if not all of them do: those that describe the
-/// segments of the table, the one that was open before and the one that comes then, with one to
-/// spare.
-const LEAST_FIT: usize = SEGMENTS_MAX + 4;
+/// The fewest pieces that fit into a segment, if not all of them do: those that describe the few
+/// segments to which others were written have room in one.
+const LEAST_FIT: usize = 6;
 
 impl SegmentTable {
     /// How many pieces fit into a segment of their own.
@@ -27,10 +22,15 @@ impl SegmentTable {
         pages as usize * layout.payload_bytes as usize / piece::bytes_max(Self::piece_entries(layout))
     }
 
+    /// Whether not all pieces of the table fit into a segment.
+    pub fn is_long(&self, layout: &Layout) -> bool {
+        self.pieces.len() > Self::pieces_that_fit(layout).max(1)
+    }
+
     /// Whether the table of a medium of this layout can be written.
     pub fn can_describe(layout: &Layout) -> bool {
         let (pieces, fit) = (Self::piece_count(layout), Self::pieces_that_fit(layout));
-        pieces <= fit || (fit >= LEAST_FIT && pieces <= fit * SEGMENTS_MAX)
+        pieces <= fit || fit >= LEAST_FIT
     }
 
     /// The most segments that such a volume can have.
