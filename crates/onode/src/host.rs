@@ -8,21 +8,26 @@ pub mod devices;
 #[cfg(any(feature = "flash", feature = "tier"))]
 pub mod signature;
 
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use onode_base::Prng;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Bytes from the system's source of randomness, for unique numbers and secrets.
+/// Bytes from the kernel's source of randomness, for unique numbers and secrets. It takes no file,
+/// so a root directory without `/dev` will do.
 ///
 /// # Errors
-/// If the system offers none.
+/// If the kernel offers none.
 pub fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES]> {
-    let source = Path::new("/dev/urandom");
     let mut bytes = [0; BYTES];
-    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| Error::host_file("read random numbers from", source, &error))?;
+    let mut done = 0;
+    while done < BYTES {
+        match getrandom(&mut bytes[done..], GetRandomFlags::empty()) {
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::new(Class::General, "cannot read random numbers", error.to_string())),
+        }
+    }
     Ok(bytes)
 }
 

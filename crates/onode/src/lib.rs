@@ -105,3 +105,8 @@ pub mod medium {
 #[cfg(all(doctest, feature = "flash"))]
 #[doc = include_str!("../README.md")]
 struct FrontPage;
+
+/// The program in the tour of those who write one.
+#[cfg(all(doctest, feature = "flash", feature = "transactions"))]
+#[doc = include_str!("../../../docs/tours/program.md")]
+struct Tour;

@@ -4,19 +4,26 @@ mod tree;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tree::root;
 
 /// The documents of the project, each with its text.
 fn documents() -> Vec<(PathBuf, String)> {
     let mut all = vec![root().join("README.md"), root().join("ARCHITECTURE.md"), root().join("CHANGELOG.md")];
-    for folder in ["docs", "docs/design", "docs/format", "docs/benchmarks"] {
-        let entries = fs::read_dir(root().join(folder)).unwrap();
-        all.extend(
-            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "md")),
-        );
-    }
+    all.extend(pages_below(&root().join("docs")));
     all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+fn pages_below(folder: &Path) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            pages.extend(pages_below(&path));
+        } else if path.extension().is_some_and(|it| it == "md") {
+            pages.push(path);
+        }
+    }
+    pages
 }
 
 /// What stands between backticks.
@@ -29,6 +36,22 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 fn the_front_page_is_short() {
     let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
     assert!(lines <= 120, "README.md has {lines} lines");
+}
+
+/// The site has every page once, in the order of `docs/SUMMARY.md`.
+#[test]
+fn every_page_is_in_the_summary() {
+    let docs = root().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let links: Vec<&str> = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    let once: BTreeSet<&str> = links.iter().copied().collect();
+    assert_eq!(once.len(), links.len(), "a page is twice in SUMMARY.md: {links:#?}");
+    let gone: Vec<&&str> = once.iter().filter(|link| !docs.join(link).is_file()).collect();
+    assert!(gone.is_empty(), "SUMMARY.md names what is not there: {gone:#?}");
+    let mut pages: Vec<String> =
+        pages_below(&docs).iter().map(|page| page.strip_prefix(&docs).unwrap().display().to_string()).collect();
+    pages.retain(|page| page != "SUMMARY.md" && !once.contains(page.as_str()));
+    assert!(pages.is_empty(), "SUMMARY.md lacks {pages:#?}");
 }
 
 /// Tables have the width that they need, and the front page has few lines instead.
