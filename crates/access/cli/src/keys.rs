@@ -89,6 +89,17 @@ impl KeyArguments {
         }
     }
 
+    /// The first key of a volume: what these say, or the variable, or what a person types twice.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn first_secret(&self) -> Result<Secret> {
+        match of_variable().filter(|_| self.is_empty()) {
+            Some(arguments) => arguments.new_secret(),
+            None => self.new_secret(),
+        }
+    }
+
     /// A new key: what these say, or what a person types twice.
     ///
     /// # Errors
@@ -137,8 +148,8 @@ impl KeyAgent for Agent {
         };
         if !arguments.is_empty() {
             arguments.secret(attempt)
-        } else if let Some(path) = std::env::var_os(VARIABLE) {
-            KeyArguments { key_file: Some(path.into()), ..KeyArguments::default() }.secret(attempt)
+        } else if let Some(arguments) = of_variable() {
+            arguments.secret(attempt)
         } else if attempt < PROMPTS {
             ask_for(spec, attempt)?.map(passphrase).transpose()
         } else {
@@ -149,6 +160,12 @@ impl KeyAgent for Agent {
     fn opened(&self, secret: &Secret) {
         remember(secret.clone());
     }
+}
+
+/// What the variable says.
+fn of_variable() -> Option<KeyArguments> {
+    let path = std::env::var_os(VARIABLE)?;
+    Some(KeyArguments { key_file: Some(path.into()), ..KeyArguments::default() })
 }
 
 /// Has whatever opens a volume ask these for keys from now on.

@@ -46,6 +46,18 @@ fn every_command_needs_the_key_and_the_image_shows_nothing() {
 }
 
 #[test]
+fn the_variable_names_the_first_key_and_no_new_one() {
+    let place = Place::new("variable");
+    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 32]));
+    let mut make = onode!("mkfs", "--size", "16M", "--encrypt", &image);
+    make.env("ONODE_KEY_FILE", &key).stdin(Stdio::null()).succeeds();
+    onode!("--key-file", &key, "ls", &image).succeeds();
+    onode!("ls", &image).env("ONODE_KEY_FILE", &key).succeeds();
+    // A volume has that key already: the new one is to be told.
+    onode!("key", "add", &image).env("ONODE_KEY_FILE", &key).stdin(Stdio::null()).fails(KEY);
+}
+
+#[test]
 fn keys_are_added_changed_and_removed() {
     let place = Place::new("keys");
     let (image, key) = made(&place);

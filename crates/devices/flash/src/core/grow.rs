@@ -91,7 +91,7 @@ impl Core {
             let detail = format!(
                 "a volume with segments as short as these, of {} KiB, has at most {} MiB; make a new one for more",
                 before.segment_bytes() / 1024,
-                most * self.block_bytes() >> 20
+                (most * self.block_bytes()) >> 20
             );
             return invalid(detail);
         }

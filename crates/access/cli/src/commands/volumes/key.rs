@@ -290,7 +290,7 @@ impl FirstKey<'_> {
             }
             return make(None);
         }
-        let secret = self.arguments.new_secret()?;
+        let secret = self.arguments.first_secret()?;
         let key = NewKey { secret: &secret, label: self.label, cost: self.cost.cost()? };
         make(Some(&key))?;
         keys::remember(secret);
