@@ -1,4 +1,5 @@
-"""Writes docs/benchmarks.md, the conclusions, and its charts from the rows of docs/benchmarks/*.md.
+"""Writes both tables of docs/benchmarks.md, between their marks, and its charts from the rows of
+docs/benchmarks/*.md.
 
 A row is taken by its name, and one that is gone is an error: what the front page says was measured.
 """
@@ -98,50 +99,23 @@ chart("postmark", "PostMark write-intensive on 128 MiB of NAND, each operation d
 chart("mount", "Clean mount of 1 GiB with 90,000 files, virtual time", "ms",
       [(label, number(pages["flash-scm"][0][row][0])) for label, row in MOUNTS_OF_1G])
 
-text = """# Benchmarks
+def between(text, name, rows):
+    """The text with these rows as those of the table between its two marks; all else stays as it is."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = text.split(begin)
+    table, after = rest.split(end)
+    head = table.splitlines(keepends=True)[:2]
+    return before + begin + "".join(head + rows) + end + after
 
-Counts come before seconds: page reads, programs and erases of a simulated NAND and the virtual time
-of simulated disks are the same on every machine. Times of a real machine stand beside a peer in the
-same run, and only their ratios say something. Each page of the appendix names the command that
-prints its tables; columns of peers that are not in this repository (yaffs2, UBIFS, FatFs on Dhara)
-were measured outside of it on the same simulated NAND. A figure that is missed says so.
-`tests/bench/front.py` writes this page from the rows of the appendix.
 
-![PostMark](benchmarks/postmark.svg)
-
-![Mount](benchmarks/mount.svg)
-
-| device | what | measured | to reach | met |
-|---|---|---|---|---|
-"""
+figures = []
 for page, what, row in ROWS:
     value, reach, met = pages[page][0][row]
-    text += f"| {page} | {what} | {value} | {reach} | {met} |\n"
-text += "\n## Appendix\n\n| page | what | figures to reach | missed |\n|---|---|---|---|\n"
+    figures.append(f"| {page} | {what} | {value} | {reach} | {met} |\n")
+appendix = []
 for page, what in PAGES.items():
     _, missed, judged = pages[page]
-    text += f"| [{page}](benchmarks/{page}.md) | {what} | {judged or '-'} | {missed if judged else '-'} |\n"
-text += """
-A page shows the figures that support a claim and says why a figure is missed; its command prints
-all.
-
-## Commands
-
-```sh
-tests/bench/figures.sh TRACES     # raw flash
-tests/bench/postmark.sh TRACES    # PostMark
-tests/bench/codec.sh TRACES       # flash with a memory
-tests/bench/scm.sh                # storage-class memory
-tests/bench/tier.sh               # a fast and a big disk
-tests/bench/mount.sh              # calls on a mount
-tests/bench/calls.sh              # requests of the kernel a call
-tests/bench/instructions.sh       # instructions of a call below the mount
-tests/bench/compress.sh           # bytes that compressed content takes
-tests/bench/hints.sh              # what lifetimes save on mounted flash
-tests/bench/parallel.sh DIR       # several programs
-```
-
-`TRACES` is a folder with the PostMark streams; they are not part of this repository. The first five
-write their tables, and this page, anew.
-"""
+    appendix.append(f"| [{page}](benchmarks/{page}.md) | {what} | {judged or '-'} | {missed if judged else '-'} |\n")
+text = (DOCS / "benchmarks.md").read_text()
+text = between(between(text, "figures", figures), "appendix", appendix)
 (DOCS / "benchmarks.md").write_text(text)

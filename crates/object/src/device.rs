@@ -110,7 +110,8 @@ pub trait ObjectDevice: Send + Sync {
     /// `RemoveAttribute`, `Write` that replaces a small content by as many bytes, and
     /// `SetAttribute` whose attributes grow by no more than it gives up
     /// ([`never_needs_space`](crate::validate::never_needs_space)) is never refused for space, on a
-    /// full device neither (N7).
+    /// full device neither (N7). That holds for 64 mutations on every device. One that has to note
+    /// down more than it can refuses more with `NoSpace`, changing nothing; in parts it goes.
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()>;
 
     /// Makes earlier commits durable (N1).

@@ -144,3 +144,29 @@ fn every_verb_named_in_a_document_is_one() {
     }
     assert!(count > 60, "only {count} commands were found");
 }
+
+/// What people wrote on the page of benchmarks stays when the figures are written anew.
+#[test]
+fn the_writer_of_figures_changes_only_its_tables() {
+    let folder = std::env::temp_dir().join(format!("onode-front-{}", std::process::id()));
+    let (docs, bench) = (folder.join("docs"), folder.join("tests/bench"));
+    fs::create_dir_all(docs.join("benchmarks")).unwrap();
+    fs::create_dir_all(&bench).unwrap();
+    for page in fs::read_dir(root().join("docs/benchmarks")).unwrap() {
+        let page = page.unwrap();
+        fs::copy(page.path(), docs.join("benchmarks").join(page.file_name())).unwrap();
+    }
+    fs::copy(root().join("tests/bench/front.py"), bench.join("front.py")).unwrap();
+    let expected = fs::read_to_string(root().join("docs/benchmarks.md")).unwrap() + "A line of ours.\n";
+    // Of the tables one figure is another, and one row is gone.
+    let mut lines: Vec<&str> =
+        expected.lines().filter(|line| !line.starts_with("| scm | malloc + free of 32 B")).collect();
+    let at = lines.iter().position(|line| line.starts_with("| flash | a power cut on 8 GiB")).unwrap();
+    lines[at] = "| flash | a power cut on 8 GiB, 90 % full | 1 pages | at most 64 | yes |";
+    fs::write(docs.join("benchmarks.md"), lines.join("\n") + "\n").unwrap();
+    let written = std::process::Command::new("python3").arg(bench.join("front.py")).status().unwrap();
+    let found = fs::read_to_string(docs.join("benchmarks.md")).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(written.success());
+    assert_eq!(found, expected);
+}

@@ -18,6 +18,11 @@ pub struct Heap {
     shared: Arc<Shared>,
 }
 
+/// Whether a spec is of a device that is no memory, be it part of this build or not.
+fn names_another(spec: &str) -> bool {
+    spec.split_once(':').is_none_or(|(kind, _)| ["flash", "flash+scm", "tier", "pool"].contains(&kind))
+}
+
 impl Heap {
     /// Opens the heap of a spec such as `scm:/dev/shm/heap,size=1G`; makes it if there is none.
     ///
@@ -38,12 +43,15 @@ impl Heap {
             };
             Error::new(kind, error.to_string())
         };
-        let spec = Spec::parse(spec).map_err(failed)?;
-        if !matches!(spec, Spec::Scm(_)) {
-            let why =
-                format!("cannot use {spec} as a heap: it is no memory; use for example scm:/dev/shm/heap,size=1G");
-            return Err(Error::new(ErrorKind::Invalid, why));
-        }
+        // A build that has no other devices would say that, as if they could be a heap.
+        let spec = match Spec::parse(spec) {
+            Ok(parsed @ Spec::Scm(_)) => parsed,
+            Err(error) if !names_another(spec) => return Err(failed(error)),
+            _ => {
+                let why = "it is no memory; use for example scm:/dev/shm/heap,size=1G";
+                return Err(Error::new(ErrorKind::Invalid, format!("cannot use {spec} as a heap: {why}")));
+            }
+        };
         if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
             let Caller { uid, gid, .. } = owner();
             let options = onode::CreateOptions { uid, gid, ..onode::CreateOptions::default() };

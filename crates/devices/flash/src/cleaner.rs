@@ -9,6 +9,7 @@ pub mod levelling;
 mod moves;
 pub mod moving;
 pub mod pace;
+mod steps;
 
 use crate::cleaner::latency::LatencyHistogram;
 use crate::cleaner::levelling::Levelling;

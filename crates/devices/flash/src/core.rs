@@ -6,6 +6,7 @@
 
 mod commit;
 mod grow;
+mod large;
 mod mount;
 
 pub use commit::MOVE_UNIT;

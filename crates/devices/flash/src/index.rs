@@ -183,6 +183,26 @@ impl Index {
         self.deferred.memory_bytes()
     }
 
+    /// Bytes that a checkpoint stores of it, at most.
+    pub const fn deferred_stored_bytes(&self) -> usize {
+        self.deferred.stored_bytes()
+    }
+
+    /// Whether so much is deferred that it has to be applied in steps.
+    pub const fn has_long_deferred(&self) -> bool {
+        self.deferred.is_long(self.applied.entries().limits().dirty_bytes)
+    }
+
+    /// Applies what places content, or does anything but to cut something off.
+    pub fn apply_deferred_places(&mut self, log: &mut Log) -> Result<()> {
+        self.deferred.apply_others(&mut self.applied, log)
+    }
+
+    /// Whether a checkpoint can store all of `changes`, if nothing else is deferred.
+    pub fn could_store(&self, log: &Log, changes: &[Change]) -> bool {
+        deferred::can_all_be_stored(changes, log, self.entries().limits().dirty_bytes)
+    }
+
     /// Whether a checkpoint can store what is deferred.
     pub fn can_store_deferred(&self, log: &Log) -> bool {
         self.deferred.can_be_stored(log, self.entries().limits().dirty_bytes)

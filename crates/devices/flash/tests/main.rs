@@ -19,6 +19,7 @@ mod growing;
 mod host_failure;
 mod hostile;
 mod inspect;
+mod large_removals;
 mod mount_reads;
 mod named_cases;
 mod parallel_chips;

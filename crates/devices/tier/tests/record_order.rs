@@ -85,7 +85,7 @@ fn gated() -> (TierDevice, Gate, [SimDisk; 2]) {
 /// place waits for the big disk; then the power goes. `begin` brings the content on its way and
 /// does not return before the gate is open.
 fn comes_by(device: &TierDevice, gate: &Gate, [big, fast]: &[SimDisk; 2], begin: impl FnOnce() + Send) {
-    thread::scope(|scope| {
+    gate.scope(|scope| {
         gate.close();
         scope.spawn(begin);
         assert!(gate.is_waited_for());

@@ -49,8 +49,7 @@ impl Cleaner {
                 }
             }
         }
-        let filled = bytes + volume.room().padding_bytes(transaction) + volume.room().node_room(transaction);
-        let needed = filled.div_ceil(volume.room().filled_bytes()) as u32;
+        let needed = volume.room().needed_segments(transaction);
         if volume.room().has_room(needed) {
             return Ok(());
         }
@@ -58,6 +57,11 @@ impl Cleaner {
         if !freeing && needed > volume.room().most_room() {
             return Err(no_space(bytes, 0));
         }
+        self.gain_segments(volume, needed, freeing)?.then_some(()).ok_or_else(|| no_space(bytes, 0))
+    }
+
+    /// Cleans until `needed` segments can be opened; false if that does not come to pass.
+    pub fn gain_segments(&mut self, volume: &mut Volume<'_>, needed: u32, freeing: bool) -> Result<bool> {
         let (mut without_progress, mut best) = (0, volume.room().free_bytes());
         while !volume.room().has_room(needed) {
             // What was cleaned before may only wait for a checkpoint. Policies look ahead; what
@@ -74,13 +78,13 @@ impl Cleaner {
                 && without_progress > 0
                 && volume.log.table().allocatable() > volume.room().checkpoint_cost() + needed + 1
             {
-                return Ok(());
+                return Ok(true);
             }
             if without_progress >= if freeing { FREEING_ROUNDS } else { FILLING_ROUNDS } {
-                return Err(no_space(bytes, 0));
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Makes sure that the memory has room for what a transaction may add, unless entries may stay

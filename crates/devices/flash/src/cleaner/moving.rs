@@ -213,7 +213,8 @@ pub fn items_on(index: &mut Index, log: &mut Log, segment: u32, tag: IoTag) -> R
 
 /// The items of a segment without a summary, from a walk over the whole index.
 fn items_from_index(index: &mut Index, log: &mut Log, segment: u32) -> Result<Vec<Item>> {
-    index.apply_all_deferred(log)?;
+    // What is cut off only after this lies there as well as not.
+    index.apply_deferred_places(log)?;
     let layout = *log.layout();
     let start_of = |location: u64| (location % layout.segment_bytes()) as u32;
     let mut items = Vec::new();

@@ -82,6 +82,11 @@ impl Core {
         let most_times = self.options.pending_access_times;
         self.volume().forget_times_of_remade(&transaction, most_times)?;
         let freeing = never_needs_space(&transaction, &mut self.volume())? && !is_planted(Bug::FullFlashUnlinkRefused);
+        if freeing && self.goes_in_steps(&transaction) {
+            let changes = self.prepare_steps(transaction)?;
+            let result = self.commit_in_steps(changes);
+            return self.latch_half_way(result);
+        }
         let (cleaner, mut volume) = self.parts();
         cleaner.pay_and_make_room(&mut volume, &transaction, freeing)?;
         let result = self.commit_in_room(transaction, durability);
@@ -154,7 +159,7 @@ impl Core {
     }
 
     /// Appends the record of a commit.
-    fn log_changes(&mut self, changes: &Changes) -> Result<()> {
+    pub(super) fn log_changes(&mut self, changes: &Changes) -> Result<()> {
         self.log.begin_transaction();
         self.log.append_changes(changes)
     }

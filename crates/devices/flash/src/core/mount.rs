@@ -148,6 +148,11 @@ impl Core {
             let (recovery, mut volume) = core.recovery_parts();
             let recovered = recovery.finish(&mut volume);
             core.outlive_recovery(recovered)?;
+            if core.index.has_long_deferred() && core.log.latch().why().is_none() {
+                let (cleaner, mut volume) = core.parts();
+                let applied = cleaner.apply_deferred_in_room(&mut volume);
+                core.outlive_recovery(applied)?;
+            }
         }
         if options.read_only {
             core.log.latch().close();

@@ -13,9 +13,11 @@
 //! attribute is set whatever its onode says, and what removes an object takes all of its units with
 //! it.
 
+mod size;
+
 use crate::index::apply::Applied;
 use crate::log::Log;
-use crate::log::record::{Change, Piece, Record};
+use crate::log::record::{Change, Record};
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, DEFERRED_PIECE, Superblock};
 use crate::space::items::Owner;
@@ -28,6 +30,7 @@ use onode_base::planted::{Bug, is_planted};
 use onode_engine::Key;
 use onode_media::IoTag;
 use onode_object::{Error, Mutation, ObjectId, Result};
+use size::{Size, is_cut};
 
 /// Changes of one unit after which it is applied at once: the same nodes serve all of them.
 const UNIT_CHANGES_MAX: usize = 16;
@@ -36,7 +39,7 @@ const UNIT_CHANGES_MAX: usize = 16;
 pub struct Deferred {
     /// By the key of the attribute, or of the onode.
     units: BTreeMap<Key, Vec<Change>>,
-    bytes: usize,
+    size: Size,
     /// Where the newest checkpoint has them; counted as referred to.
     stored: Option<BlobReference>,
     /// Of a volume that is not to be changed.
@@ -46,7 +49,7 @@ pub struct Deferred {
 impl Deferred {
     /// Nothing is deferred. `read_only` says that the volume is not to be changed.
     pub const fn new(read_only: bool) -> Self {
-        Self { units: BTreeMap::new(), bytes: 0, stored: None, read_only }
+        Self { units: BTreeMap::new(), size: Size { memory: 0, others: 0, cuts: 0 }, stored: None, read_only }
     }
 
     /// Whether the index has everything.
@@ -56,19 +59,24 @@ impl Deferred {
 
     /// Memory they take, about.
     pub const fn memory_bytes(&self) -> usize {
-        self.bytes
+        self.size.memory
+    }
+
+    /// Bytes that a checkpoint stores of them, at most.
+    pub const fn stored_bytes(&self) -> usize {
+        self.size.stored_bytes()
     }
 
     fn put(&mut self, key: Key, changes: Vec<Change>) {
-        self.bytes += bytes_of(&changes);
+        self.size = self.size.plus(Size::of(&changes));
         if let Some(before) = self.units.insert(key, changes) {
-            self.bytes = self.bytes.saturating_sub(bytes_of(&before));
+            self.size = self.size.minus(Size::of(&before));
         }
     }
 
     fn take(&mut self, key: &Key) -> Option<Vec<Change>> {
         let changes = self.units.remove(key)?;
-        self.bytes = self.bytes.saturating_sub(bytes_of(&changes));
+        self.size = self.size.minus(Size::of(&changes));
         Some(changes)
     }
 
@@ -85,18 +93,6 @@ impl Deferred {
         };
         (count(|one| matches!(one, Mutation::Create { .. })), count(|one| matches!(one, Mutation::Remove { .. })))
     }
-}
-
-/// Memory that changes take, about.
-fn bytes_of(changes: &[Change]) -> usize {
-    let more = |change: &Change| match change {
-        Change::Place { pieces, .. } => pieces.capacity() * size_of::<Piece>(),
-        Change::Patch { patch, .. } => patch.middle.capacity(),
-        Change::Mutation(Mutation::SetAttribute { value, .. }) => value.capacity(),
-        Change::Mutation(_) => 0,
-    };
-    // The key and the list's head in the map.
-    48 + changes.iter().map(|change| size_of::<Change>() + more(change)).sum::<usize>()
 }
 
 /// Whether an object is there after a change that was not before, or the other way round.
@@ -153,7 +149,7 @@ impl Deferred {
         self.put(key, changes);
         if is_long {
             self.apply_of(applied, log, &key)
-        } else if self.bytes > applied.entries().limits().dirty_bytes {
+        } else if self.is_much(applied, log) {
             self.apply_all(applied, log)
         } else {
             Ok(())
@@ -243,6 +239,26 @@ impl Deferred {
         }
     }
 
+    /// Whether so much is deferred that a mount does not wait with it. What only cuts something off
+    /// may be all that a checkpoint can store: to apply it changes a node for each, and on a full
+    /// volume these find no room without checkpoints in between.
+    fn is_much(&self, applied: &Applied, log: &Log) -> bool {
+        let dirty_bytes = applied.entries().limits().dirty_bytes;
+        self.size.others > dirty_bytes || self.size.cuts as u64 > stored_bytes_max(log, dirty_bytes)
+    }
+
+    /// Whether more is deferred than a mount used to leave: somebody has to apply it in steps.
+    pub const fn is_long(&self, dirty_bytes: usize) -> bool {
+        self.size.memory > dirty_bytes
+    }
+
+    /// Applies all that does more than to cut something off.
+    pub fn apply_others(&mut self, applied: &mut Applied, log: &mut Log) -> Result<()> {
+        let others = self.units.iter().filter(|(_, changes)| !is_cut(changes));
+        let keys: Vec<Key> = others.map(|(key, _)| *key).collect();
+        keys.iter().try_for_each(|key| self.apply_unit(applied, log, key))
+    }
+
     /// Applies everything.
     pub fn apply_all(&mut self, applied: &mut Applied, log: &mut Log) -> Result<()> {
         self.apply_some(applied, log, u32::MAX)?;
@@ -300,11 +316,7 @@ impl Deferred {
     /// Whether a checkpoint can store what is deferred. `dirty_bytes` of changed nodes are when one
     /// is due.
     pub fn can_be_stored(&self, log: &Log, dirty_bytes: usize) -> bool {
-        let layout = log.layout();
-        let references = (log.table().pieces().len() + 1) * size_of::<BlobReference>();
-        let most = (layout.segment_bytes() / 4).min(dirty_bytes as u64 / 2);
-        // In memory they take more than stored.
-        self.bytes as u64 / 2 <= most && size_of::<Superblock>() + references <= layout.payload_bytes as usize
+        can_be_stored(self.size, log, dirty_bytes)
     }
 
     /// Stores what is deferred anew, for the coming checkpoint.
@@ -345,6 +357,25 @@ impl Deferred {
         self.stored = Some(stored);
         Ok(())
     }
+}
+
+/// Bytes that a checkpoint stores of what is deferred, at most: what it may write is counted by
+/// `dirty_bytes` of changed nodes and half as many.
+fn stored_bytes_max(log: &Log, dirty_bytes: usize) -> u64 {
+    (log.layout().segment_bytes() / 4).min(dirty_bytes as u64 / 2)
+}
+
+fn can_be_stored(size: Size, log: &Log, dirty_bytes: usize) -> bool {
+    let references = (log.table().pieces().len() + 1) * size_of::<BlobReference>();
+    let payload_bytes = log.layout().payload_bytes as usize;
+    size.likely_bytes() as u64 <= stored_bytes_max(log, dirty_bytes)
+        && size_of::<Superblock>() + references <= payload_bytes
+}
+
+/// Whether a checkpoint can store all of `changes`, if nothing else is deferred.
+pub fn can_all_be_stored(changes: &[Change], log: &Log, dirty_bytes: usize) -> bool {
+    let one_by_one = changes.iter().map(|change| Size::of(core::slice::from_ref(change)));
+    can_be_stored(one_by_one.fold(Size::default(), Size::plus), log, dirty_bytes)
 }
 
 /// Counts what a change places as referred to.

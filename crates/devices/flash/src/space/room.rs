@@ -40,6 +40,10 @@ const PAGE_ENTRY_BYTES: u64 = 24;
 /// loses it and in the one that gets it, both perhaps partly empty.
 const MOVED_EXTENT_BYTES: u64 = 64;
 
+/// So many mutations may each change a node of its own before the next checkpoint: what is held for
+/// it has room for these.
+pub const MUTATIONS_AT_ONCE: usize = 64;
+
 /// What the figures depend on beside the state of the volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -92,7 +96,7 @@ impl<'a> Room<'a> {
 
     /// Segments that a checkpoint of what has changed by now may fill.
     pub fn checkpoint_cost(&self) -> u32 {
-        self.segments_for_nodes(self.index.dirty_bytes() + self.index.deferred_bytes())
+        self.segments_for_nodes(self.index.dirty_bytes() + self.index.deferred_stored_bytes())
     }
 
     /// Segments that a checkpoint with `node_bytes` of changed nodes and the whole segment table
@@ -253,7 +257,7 @@ impl<'a> Room<'a> {
     /// Bytes of nodes that a large transaction changes before the next checkpoint can write them:
     /// one for each mutation, but no more than there are and come to be.
     pub fn node_room(&self, transaction: &Transaction) -> u64 {
-        let mutations = transaction.mutations.len().saturating_sub(64) as u64;
+        let mutations = transaction.mutations.len().saturating_sub(MUTATIONS_AT_ONCE) as u64;
         if mutations == 0 {
             return 0;
         }
@@ -266,6 +270,13 @@ impl<'a> Room<'a> {
             .map(|(_, one)| u64::from(one.live_bytes))
             .sum();
         (mutations * self.node_bytes() as u64).min(2 * (index + self.index.dirty_bytes() as u64 + entries))
+    }
+
+    /// Segments that `transaction` may fill.
+    pub fn needed_segments(&self, transaction: &Transaction) -> u32 {
+        let bytes = self.transaction_bytes(transaction);
+        let filled = bytes + self.padding_bytes(transaction) + self.node_room(transaction);
+        filled.div_ceil(self.filled_bytes()) as u32
     }
 
     /// Whether `needed` segments can be opened and the reserve stays.

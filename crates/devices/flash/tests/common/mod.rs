@@ -123,7 +123,8 @@ impl Flash {
         Self::made(shape, bytes, &FormatOptions::default(), options)
     }
 
-    fn made(shape: Geometry, bytes: u64, format: &FormatOptions, options: MountOptions) -> Self {
+    /// The same, formatted like that.
+    pub fn made(shape: Geometry, bytes: u64, format: &FormatOptions, options: MountOptions) -> Self {
         let block = u64::from(shape.page_bytes * shape.pages_per_block);
         let mut blocks = (bytes / block + 24) as u32;
         loop {

@@ -6,6 +6,7 @@ use onode_media::sim::disk::SimDisk;
 use onode_media::{Error, IoTag, MediaErrorKind, Result};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -42,6 +43,21 @@ impl Gate {
         let patience = Duration::from_secs(10);
         let (state, _) = self.0.1.wait_timeout_while(state, patience, |state| state.waiting == 0).unwrap();
         state.waiting > 0
+    }
+
+    /// A scope of threads at whose end, however it ends, the gate is open: else a test that fails
+    /// would wait for those that wait there.
+    pub fn scope<'env, T>(&'env self, act: impl for<'scope> FnOnce(&'scope thread::Scope<'scope, 'env>) -> T) -> T {
+        struct Opens<'a>(&'a Gate);
+        impl Drop for Opens<'_> {
+            fn drop(&mut self) {
+                self.0.open();
+            }
+        }
+        thread::scope(|scope| {
+            let _opens = Opens(self);
+            act(scope)
+        })
     }
 
     fn pass(&self) {
