@@ -151,14 +151,15 @@ pub const PROFILES: [Profile; 14] = [
     // Full, and then larger, twice.
     Profile {
         name: GROWING,
-        steps: 200,
+        steps: 240,
         objects: 60,
-        write_bytes: 3000,
-        object_bytes: 9000,
+        write_bytes: 9000,
+        object_bytes: 20_000,
         mutations: 2,
-        durable: 30,
+        durable: 40,
         remounts: 30,
-        fill: 150,
+        fill: 200,
+        overwrites: 10,
         variants: 4,
         ..MIX
     },

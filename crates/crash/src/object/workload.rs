@@ -135,7 +135,7 @@ impl<K: Kind> ObjectWorkload<K> {
     fn grow(device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
         let Some(growth) = device.growth() else { return Ok(()) };
         let extent = growth.extent().map_err(unexpected("extent"))?;
-        let is_part = run.history.calls.len() % 80 == 25;
+        let is_part = run.history.calls.len() % 120 == 59;
         let more = (extent.most - extent.bytes) / if is_part { 3 } else { 1 };
         if more == 0 {
             return Ok(());
@@ -234,7 +234,7 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
             let change = || if detaches { part.detach() } else { part.attach(false) };
             return run.call(|| what.into(), |_| change().map_err(unexpected(what)).map(|()| (false, None)));
         }
-        if self.kind.grows() && run.history.calls.len() % 40 == 25 {
+        if self.kind.grows() && run.history.calls.len() % 60 == 59 {
             return Self::grow(device, run);
         }
         let draw = run.prng.below(1000);

@@ -192,7 +192,7 @@ fn format_unknown() {
 
 #[test]
 fn geometry_mismatch() {
-    assert_eq!(after_superblocks(|one| one.blocks = 255.into()), fatal(FindingKind::GeometryMismatch));
+    assert_eq!(after_superblocks(|one| one.blocks = 257.into()), fatal(FindingKind::GeometryMismatch));
 }
 
 #[test]
