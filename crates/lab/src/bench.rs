@@ -158,6 +158,7 @@ impl Bench {
                 let chip = Chip::new(shape.geometry()?)
                     .map_err(|error| Error::new(Class::BadSize, what(), error.to_string()))?;
                 let format = onode_flash::FormatOptions {
+                    blocks: None,
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
                     parity_pages: shape.parity.and_then(|pages| u8::try_from(pages).ok()).unwrap_or(0),
