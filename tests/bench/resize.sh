@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How long a mounted volume stands still while it grows: programs write and read small files, the
 # volume grows from 1 GiB step by step, and the longest call during each step is told, beside the
-# longest one in a second before it. FUSE and python3 are needed.
+# longest one in a second before it, and the memory of the server. FUSE and python3 are needed.
 #
 #   tests/bench/resize.sh [DIR]   # DIR: where the image goes; else among temporary files
 #
@@ -59,11 +59,24 @@ def longest(since):
     return 1000 * max(took, default=0), len(took)
 
 
+def memory():
+    """MiB that the server of the mount has."""
+    for entry in os.scandir("/proc"):
+        try:
+            command = open(f"/proc/{entry.name}/cmdline", "rb").read().split(b"\0")
+            if b"--serve" in command and mount.encode() in command:
+                status = open(f"/proc/{entry.name}/status").read()
+                return int(status.split("VmRSS:")[1].split()[0]) // 1024
+        except OSError:
+            continue
+    return 0
+
+
 workers = [threading.Thread(target=work, args=[who]) for who in range(4)]
 for worker in workers:
     worker.start()
-print("| to | command | longest call meanwhile | longest call in the second before | files |")
-print("|---|---|---|---|---|")
+print("| to | command | longest call meanwhile | longest in the second before | files | memory |")
+print("|---|---|---|---|---|---|")
 for size in sizes:
     began = time.monotonic()
     time.sleep(1)
@@ -73,7 +86,7 @@ for size in sizes:
     took = 1000 * (time.monotonic() - began)
     time.sleep(0.2)
     pause, files = longest(began)
-    print(f"| {size} | {took:.0f} ms | {pause:.0f} ms | {usual:.0f} ms | {files} |")
+    print(f"| {size} | {took:.0f} ms | {pause:.0f} ms | {usual:.0f} ms | {files} | {memory()} MiB |")
 over.set()
 for worker in workers:
     worker.join()

@@ -18,7 +18,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{BlockAddress, IoTag};
+use onode_media::{BlockAddress, IoTag, MediaErrorKind};
 use onode_object::{Error, Result};
 
 impl Core {
@@ -51,14 +51,10 @@ impl Core {
         if nand.geometry().blocks < blocks {
             // Nothing was written yet: a medium that refuses leaves the volume as it is.
             nand.grow(blocks).map_err(|error| match error.kind {
-                onode_media::MediaErrorKind::HostFull => from_media("grow", &error),
-                onode_media::MediaErrorKind::OutOfRange | onode_media::MediaErrorKind::Invalid => {
-                    Error::new(ErrorKind::Invalid, error.detail)
-                }
+                MediaErrorKind::OutOfRange | MediaErrorKind::Invalid => Error::new(ErrorKind::Invalid, error.detail),
                 _ => from_media("grow", &error),
             })?;
         }
-        self.log.medium().set_layout(grown);
         for block in grown.superblocks.at(End::Far) {
             self.erase_anchor(block)?;
         }
@@ -116,6 +112,7 @@ impl Core {
             (false, true) => SegmentState::Held,
             (false, false) => SegmentState::Free,
         };
+        self.log.medium().set_layout(*grown);
         for piece in self.log.table_mut().grow(grown, state) {
             self.log.release(piece.location.get(), u64::from(piece.length.get()));
         }
