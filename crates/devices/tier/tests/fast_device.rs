@@ -294,6 +294,11 @@ fn what_is_read_twice_in_one_large_request_is_copied() {
     let Pair { big, device, .. } = pair();
     let bypass = Placement { target: Target::Bypass, ..Placement::default() };
     let object = create(&device, 1, 3 * MIB, hints(bypass))[0];
+    device.sync(onode_object::SyncScope::All).expect("no fault");
+    let reasons = device.why(object).expect("known").reasons;
+    let of_ranges = reasons.iter().filter(|reason| reason.starts_with("bytes"));
+    assert!(of_ranges.clone().count() > 1, "{reasons:?}");
+    assert!(of_ranges.clone().all(|reason| reason.contains("bypasses")), "{reasons:?}");
     let mut transaction = Transaction::new();
     transaction.set_hints(object, hints(in_section(0)));
     device.commit(transaction, Durability::Durable).expect("room");

@@ -182,8 +182,14 @@ fn whereabouts(core: &mut Core, object: ObjectId) -> Result<Whereabouts> {
         let Some(fast) = slot.get() else {
             continue;
         };
-        found.fast_bytes += fast.copied(&piece) * BLOCK;
-        let reason = format!("bytes {} on: {}", index * BLOCK, fast.why(block));
+        let copied = fast.copied(&piece);
+        found.fast_bytes += copied * BLOCK;
+        // Of what is never asked for nothing is known but that.
+        let why = match found.section {
+            None if copied == 0 => format!("not copied: {}", Refusal::Bypass.describe()),
+            _ => fast.why(block),
+        };
+        let reason = format!("bytes {} on: {why}", index * BLOCK);
         if found.reasons.len() < MOST_REASONS {
             found.reasons.push(reason);
         }
