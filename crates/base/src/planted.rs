@@ -57,8 +57,6 @@ bugs! {
     GrownTooEarly,
     /// flash: a volume that has grown says so at its next checkpoint.
     GrownUnrecorded,
-    /// flash: superblocks at the far end go on where a volume ended before it grew.
-    GrownFarKept,
     /// flash: a session begins without sequence numbers of its own.
     SessionUnnumbered,
     /// flash: a data segment is opened without a word in the journal.
