@@ -36,9 +36,7 @@ impl FileSystem {
     pub(crate) fn set_attachment_xattr(&self, caller: &Caller, number: InodeNumber, value: &[u8]) -> Result<()> {
         let part = self.part(number)?;
         // Whoever may write to the top of a volume need not be the one who looks after its disks.
-        if caller.uid != 0 && caller.uid != self.attributes(number)?.uid {
-            return Err(Error::of(ErrorKind::NotPermitted, number, "only root and the owner of the volume may"));
-        }
+        self.check_owner(caller, number)?;
         self.check_writable()?;
         match value.trim_ascii() {
             b"detach" => Ok(part.detach()?),

@@ -69,4 +69,12 @@ impl FileSystem {
         }
         attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
     }
+
+    /// Whoever may write to the top of a volume, `number`, need not be the one who looks after it.
+    pub(crate) fn check_owner(&self, caller: &Caller, number: InodeNumber) -> Result<()> {
+        if caller.uid == 0 || caller.uid == self.attributes(number)?.uid {
+            return Ok(());
+        }
+        Err(Error::of(ErrorKind::NotPermitted, number, "only root and the owner of the volume may"))
+    }
 }

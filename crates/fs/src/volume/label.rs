@@ -65,9 +65,7 @@ impl FileSystem {
 
     pub(crate) fn set_label_xattr(&self, caller: &Caller, number: InodeNumber, value: &[u8]) -> Result<()> {
         check_topmost(number)?;
-        if caller.uid != 0 && caller.uid != self.attributes(number)?.uid {
-            return Err(Error::of(ErrorKind::NotPermitted, number, "only root and the owner of the volume may"));
-        }
+        self.check_owner(caller, number)?;
         let label = str::from_utf8(value).map_err(|_| Error::new(ErrorKind::Invalid, "a label is text in UTF-8"))?;
         self.set_label(label)
     }

@@ -285,9 +285,7 @@ impl FileSystem {
             return refused(ErrorKind::NotPermitted, "only the topmost directory has it");
         }
         // It costs everybody time.
-        if caller.uid != 0 && caller.uid != self.attributes(number)?.uid {
-            return refused(ErrorKind::NotPermitted, "only root and the owner of the volume may");
-        }
+        self.check_owner(caller, number)?;
         let words: Vec<&str> = str::from_utf8(value).unwrap_or_default().split_whitespace().collect();
         let owner = words.get(1).and_then(|word| word.parse().ok()).filter(|owner| *owner > 0).map(ScrubOwner);
         let bytes = words.get(2).and_then(|word| word.parse().ok());

@@ -48,9 +48,7 @@ impl FileSystem {
 
     pub(crate) fn set_size_xattr(&self, caller: &Caller, number: InodeNumber, value: &[u8]) -> Result<()> {
         check_topmost(number)?;
-        if caller.uid != 0 && caller.uid != self.attributes(number)?.uid {
-            return Err(Error::of(ErrorKind::NotPermitted, number, "only root and the owner of the volume may"));
-        }
+        self.check_owner(caller, number)?;
         let bytes = str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok());
         let bytes = bytes.ok_or_else(|| Error::of(ErrorKind::Invalid, number, "a size is a number of bytes"))?;
         self.grow(bytes)
