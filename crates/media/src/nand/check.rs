@@ -6,6 +6,7 @@
 use super::{BlockAddress, Geometry, PageAddress};
 use crate::error::{Error, MediaErrorKind, Result};
 use alloc::format;
+use core::fmt::Display;
 
 impl Geometry {
     /// The chip on which `block` lies.
@@ -18,6 +19,20 @@ impl Geometry {
     #[must_use]
     pub const fn index_in_block(&self, page: PageAddress) -> u32 {
         (page.0 % self.pages_per_block as u64) as u32
+    }
+
+    /// The shape of the medium `name` of this shape when it has grown to `blocks`.
+    ///
+    /// # Errors
+    /// `OutOfRange` if it has more, or cannot have so many.
+    pub fn grown(&self, blocks: u32, name: impl Display) -> Result<Self> {
+        if blocks < self.blocks {
+            let detail = format!("{blocks} blocks are fewer than the {} of {name}", self.blocks);
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        let grown = Self { blocks, ..*self };
+        grown.validate()?;
+        Ok(grown)
     }
 
     /// Checks that `block` exists.

@@ -128,7 +128,7 @@ impl<S: BlockDev> BlockNand<S> {
         // system.
         storage.zero(0, DATA_OFFSET)?;
         storage.discard(DATA_OFFSET, geometry.bytes())?;
-        write_labels(&mut storage, &label)?;
+        write_labels(&mut storage, &label, |_| Ok(()))?;
         storage.flush()?;
         Ok(Self::of(storage, OpenMode::ReadWrite, label, Order::erased(&geometry), BadBlocks::default()))
     }
@@ -146,7 +146,7 @@ impl<S: BlockDev> BlockNand<S> {
         }
         let bad = read_bad_blocks(&mut storage, &label)?;
         if from_the_end && mode == OpenMode::ReadWrite {
-            write_labels(&mut storage, &label)?;
+            write_labels(&mut storage, &label, |_| Ok(()))?;
         }
         Ok(Self::of(storage, mode, label, Order::unknown(&label.geometry), bad))
     }
@@ -321,12 +321,18 @@ impl<S: BlockDev> Nand for BlockNand<S> {
 }
 
 /// Writes the label to all its places, from the end on: what is not finished begins with none.
-/// Where the last block reaches to the end there is no room for one behind it.
-fn write_labels<S: BlockDev>(storage: &mut S, label: &Label) -> Result<()> {
+/// Where the last block reaches to the end there is no room for one behind it. `between` is done
+/// after each of them.
+fn write_labels<S: BlockDev>(
+    storage: &mut S,
+    label: &Label,
+    mut between: impl FnMut(&mut S) -> Result<()>,
+) -> Result<()> {
     let at_end = far_label(storage.bytes());
     let at_start = (0..LABEL_COPIES).rev().map(|copy| copy * SECTOR_BYTES as u64);
     for offset in (at_end >= label.end()).then_some(at_end).into_iter().chain(at_start) {
         storage.write_at(offset, &label.encode(), IoTag::Anchor)?;
+        between(storage)?;
     }
     Ok(())
 }

@@ -5,11 +5,10 @@
 //! image of one of both sizes.
 
 use super::{ImageNand, OpenBlock};
-use crate::error::{Error, MediaErrorKind, Result};
+use crate::error::Result;
 use crate::image::format::{ENTRY_BYTES, Header, TableEntry};
 use crate::image::watermark::Notes;
 use crate::nand::Nand;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
 use zerocopy::IntoBytes;
@@ -17,16 +16,11 @@ use zerocopy::IntoBytes;
 impl ImageNand {
     /// Has `blocks` blocks from now on.
     pub(super) fn grow_to(&mut self, blocks: u32) -> Result<()> {
-        let before = self.shape.geometry.blocks;
-        if blocks == before {
+        if blocks == self.shape.geometry.blocks {
             return Ok(());
         }
         self.check_writable()?;
-        if blocks < before {
-            let detail = format!("{blocks} blocks are fewer than the {before} of {}", self.path().display());
-            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
-        }
-        let shape = self.shape.grown(blocks)?;
+        let shape = self.shape.grown(self.shape.geometry.grown(blocks, self.path().display())?)?;
         self.flush()?;
         let (file, layout, end) = (&self.shared.file, &shape.layout, self.shape.layout.end);
         // What a growth that was given up left behind reads as zeros again.
@@ -63,9 +57,11 @@ impl ImageNand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::MediaErrorKind;
     use crate::image::{CreateOptions, OpenMode};
     use crate::nand::{BlockAddress, Geometry, PageAddress};
     use crate::tag::IoTag;
+    use alloc::format;
     use std::os::unix::fs::FileExt;
     use std::path::{Path, PathBuf};
 

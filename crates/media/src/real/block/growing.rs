@@ -4,13 +4,11 @@
 //! of them a power cut leaves tells one of both numbers of blocks; what is programmed stays where
 //! it is.
 
-use super::{BlockNand, blocks_that_fit, far_label};
+use super::{BlockNand, blocks_that_fit, write_labels};
 use crate::blockdev::{BlockDev, SECTOR_BYTES};
-use crate::error::{Error, MediaErrorKind, Result};
+use crate::error::Result;
 use crate::nand::Geometry;
-use crate::real::label::{LABEL_COPIES, Label};
-use crate::tag::IoTag;
-use alloc::format;
+use crate::real::label::Label;
 use alloc::sync::Arc;
 
 impl<S: BlockDev> BlockNand<S> {
@@ -24,26 +22,16 @@ impl<S: BlockDev> BlockNand<S> {
 
     /// Has `blocks` blocks from now on.
     pub(super) fn grow_to(&mut self, blocks: u32) -> Result<()> {
-        let before = self.label.geometry.blocks;
-        if blocks == before {
+        if blocks == self.label.geometry.blocks {
             return Ok(());
         }
         self.check_writable()?;
-        if blocks < before {
-            let detail = format!("{blocks} blocks are fewer than the {before} of {}", self.storage.name());
-            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
-        }
-        let geometry = Geometry { blocks, ..self.label.geometry };
-        geometry.validate()?;
+        let geometry = self.label.geometry.grown(blocks, self.storage.name())?;
         let label = Label { geometry, ..self.label };
         self.storage.grow(label.end() + SECTOR_BYTES as u64)?;
         // All that was programmed is durable before the first label says something new.
         self.flushes.run(|| self.storage.flush())?;
-        let at_start = (0..LABEL_COPIES).rev().map(|copy| copy * SECTOR_BYTES as u64);
-        for offset in core::iter::once(far_label(self.storage.bytes())).chain(at_start) {
-            self.storage.write_at(offset, &label.encode(), IoTag::Anchor)?;
-            self.flushes.run(|| self.storage.flush())?;
-        }
+        write_labels(&mut self.storage, &label, |storage| self.flushes.run(|| storage.flush()))?;
         // Nobody reads the blocks that came before he asked for a new shared part.
         self.order = Arc::new(self.order.grown(&geometry));
         self.label = label;
@@ -55,9 +43,11 @@ impl<S: BlockDev> BlockNand<S> {
 mod tests {
     use super::super::tests::Forgetful;
     use super::*;
+    use crate::error::MediaErrorKind;
     use crate::image::OpenMode;
     use crate::nand::{BlockAddress, Nand, PageAddress};
     use crate::real::block::bytes_for;
+    use crate::tag::IoTag;
     use alloc::vec;
 
     const SHAPE: Geometry = Geometry { page_bytes: 4096, spare_bytes: 0, pages_per_block: 8, blocks: 16, chips: 1 };
