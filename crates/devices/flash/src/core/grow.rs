@@ -10,15 +10,16 @@
 //!    segments with the far superblocks of before are held until then.
 
 use super::Core;
-use super::mount::limits;
+use super::mount::{bad_segments, limits};
 use crate::medium::errors::from_media;
 use crate::medium::layout::{End, Layout};
+use crate::medium::ring;
 use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{BlockAddress, IoTag, MediaErrorKind};
+use onode_media::MediaErrorKind;
 use onode_object::{Error, Result};
 
 impl Core {
@@ -56,7 +57,7 @@ impl Core {
             })?;
         }
         for block in grown.superblocks.at(End::Far) {
-            self.erase_anchor(block)?;
+            self.log.medium().write("clear superblocks", |nand| ring::clear_block(nand, block))?;
         }
         self.take_up(&before, &grown)?;
         if is_planted(Bug::GrownTooEarly) {
@@ -67,7 +68,7 @@ impl Core {
         }
         self.checkpoint(true)?;
         for block in before.superblocks.at(End::Far).filter(|block| grown.superblocks.end_of(*block) != End::Far) {
-            self.erase_anchor(block)?;
+            self.log.medium().write("clear superblocks", |nand| ring::clear_block(nand, block))?;
         }
         self.checkpoints.write_last_superblock(&mut self.index, &mut self.log)
     }
@@ -96,15 +97,7 @@ impl Core {
 
     /// Has the segments of `grown` from now on, in memory.
     fn take_up(&mut self, before: &Layout, grown: &Layout) -> Result<()> {
-        let mut bad = BTreeSet::new();
-        for segment in before.segments..grown.segments {
-            for block in grown.blocks(segment) {
-                let nand = self.log.medium().nand();
-                if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
-                    bad.insert(segment);
-                }
-            }
-        }
+        let bad = bad_segments(self.log.medium().nand(), grown, before.segments)?;
         let far = before.superblocks.at(End::Far);
         let held: BTreeSet<u32> = grown.segments_with(before.segments, far).collect();
         let state = |segment: u32| match (bad.contains(&segment), held.contains(&segment)) {
@@ -120,18 +113,6 @@ impl Core {
         let options = self.options;
         self.index.entries_mut().nodes_mut().set_limits(limits(grown, &options));
         self.checkpoints.grow(&options, grown.geometry.pages(), grown.superblocks.features(&grown.geometry));
-        Ok(())
-    }
-
-    /// Erases a block in which superblocks stand or stood. One that refuses is bad.
-    fn erase_anchor(&mut self, block: u32) -> Result<()> {
-        let block = BlockAddress(block);
-        let store = self.log.medium();
-        if !store.write("look for bad blocks", |nand| nand.is_bad(block))?
-            && store.nand().erase(block, IoTag::Anchor).is_err()
-        {
-            store.write("mark bad block", |nand| nand.mark_bad(block))?;
-        }
         Ok(())
     }
 }

@@ -75,20 +75,11 @@ impl Core {
         let at_start = SuperblockBlocks::at_start(&shape).at(End::Start);
         let of_medium = SuperblockBlocks::of_new(&medium).at(End::Far).filter(|_| shape.blocks < medium.blocks);
         for block in at_start.chain(layout.superblocks.at(End::Far)).chain(of_medium) {
-            let block = onode_media::BlockAddress(block);
-            if !nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))?
-                && nand.erase(block, IoTag::Anchor).is_err()
-            {
-                nand.mark_bad(block).map_err(|error| from_media("mark bad block", &error))?;
-            }
+            ring::clear_block(&mut *nand, block).map_err(|error| from_media("clear superblocks", &error))?;
         }
         let mut table = SegmentTable::new(&layout);
-        for segment in 0..layout.segments {
-            for block in layout.blocks(segment) {
-                if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
-                    table.update(segment, |entry| entry.state = SegmentState::Bad);
-                }
-            }
+        for segment in bad_segments(&mut *nand, &layout, 0)? {
+            table.update(segment, |entry| entry.state = SegmentState::Bad);
         }
         let policies = mount.policies.or(options.policies);
         let tree = Tree::new(layout.node_bytes());
@@ -307,6 +298,19 @@ impl Core {
         core.log.table_mut().choose_by(policies.wear(), policies.placement());
         core
     }
+}
+
+/// The segments from `first` on that have a bad block.
+pub fn bad_segments(nand: &mut dyn Nand, layout: &Layout, first: u32) -> Result<BTreeSet<u32>> {
+    let mut bad = BTreeSet::new();
+    for segment in first..layout.segments {
+        for block in layout.blocks(segment) {
+            if nand.is_bad(block).map_err(|error| from_media("look for bad blocks", &error))? {
+                bad.insert(segment);
+            }
+        }
+    }
+    Ok(bad)
 }
 
 /// What nodes may take of the working memory.

@@ -20,7 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use onode_base::planted::{Bug, is_planted};
-use onode_media::{BlockAddress, IoTag, PageAddress};
+use onode_media::{BlockAddress, IoTag, Nand, PageAddress};
 use onode_object::Result;
 use zerocopy::IntoBytes;
 
@@ -288,6 +288,18 @@ impl Ring {
         }
         Ok(())
     }
+}
+
+/// Erases a block in which superblocks stand or stood. One that refuses is bad.
+///
+/// # Errors
+/// If the medium itself fails.
+pub fn clear_block(nand: &mut dyn Nand, block: u32) -> onode_media::Result<()> {
+    let block = BlockAddress(block);
+    if !nand.is_bad(block)? && nand.erase(block, IoTag::Anchor).is_err() {
+        nand.mark_bad(block)?;
+    }
+    Ok(())
 }
 
 /// A page with its trailer, ready to be programmed: data and spare.

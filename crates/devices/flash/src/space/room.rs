@@ -104,7 +104,7 @@ impl<'a> Room<'a> {
     fn segments_for_nodes(&self, node_bytes: usize) -> u32 {
         let table = self.log.table().pieces().len() * self.log.table().piece_bytes();
         // A long table is written in rounds, each of which ends in a segment of its own.
-        let rounds = if self.log.table().is_long(self.log.layout()) { 4 } else { 1 };
+        let rounds = if self.log.table().is_long() { 4 } else { 1 };
         (((node_bytes + table) as u64).div_ceil(self.filled_bytes()) + rounds) as u32
     }
 

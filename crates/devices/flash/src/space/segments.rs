@@ -37,6 +37,8 @@ pub struct SegmentTable {
     pieces: Vec<BlobReference>,
     dirty: Vec<bool>,
     piece_entries: usize,
+    /// Pieces that fit into a segment of their own.
+    pieces_fit: usize,
     live_bytes: u64,
     /// The part of them that lies on segments for nodes alone.
     index_bytes: u64,
@@ -67,6 +69,7 @@ impl SegmentTable {
             pieces: vec![BlobReference { location: NOWHERE.into(), ..BlobReference::default() }; pieces],
             dirty: vec![true; pieces],
             piece_entries,
+            pieces_fit: Self::pieces_that_fit(layout),
             live_bytes: 0,
             index_bytes: 0,
             erases: 0,

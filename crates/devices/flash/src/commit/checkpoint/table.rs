@@ -4,7 +4,7 @@ use crate::log::Log;
 use crate::medium::errors::damaged;
 use crate::medium::format::{BlobReference, NOWHERE};
 use crate::space::items::Owner;
-use crate::space::segments::{SegmentState, SegmentTable};
+use crate::space::segments::SegmentState;
 use alloc::vec::Vec;
 use onode_object::Result;
 
@@ -17,8 +17,7 @@ use onode_object::Result;
 /// pieces that describe these segments, which are fewer: they are written in the next round, until
 /// they fit into one.
 pub fn write_table(log: &mut Log) -> Result<()> {
-    let is_long = log.table().is_long(log.layout());
-    let most = if is_long { SegmentTable::pieces_that_fit(log.layout()).max(1) } else { usize::MAX };
+    let most = if log.table().is_long() { log.table().pieces_at_once() } else { usize::MAX };
     loop {
         if write_complete_set(log, most)? {
             return Ok(());

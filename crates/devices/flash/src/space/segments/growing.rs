@@ -17,14 +17,19 @@ const LEAST_FIT: usize = 6;
 
 impl SegmentTable {
     /// How many pieces fit into a segment of their own.
-    pub fn pieces_that_fit(layout: &Layout) -> usize {
+    pub(super) fn pieces_that_fit(layout: &Layout) -> usize {
         let pages = (layout.segment_pages - layout.segment_pages / 32).saturating_sub(4);
         pages as usize * layout.payload_bytes as usize / piece::bytes_max(Self::piece_entries(layout))
     }
 
+    /// How many pieces are written at a time, one at least.
+    pub const fn pieces_at_once(&self) -> usize {
+        if self.pieces_fit == 0 { 1 } else { self.pieces_fit }
+    }
+
     /// Whether not all pieces of the table fit into a segment.
-    pub fn is_long(&self, layout: &Layout) -> bool {
-        self.pieces.len() > Self::pieces_that_fit(layout).max(1)
+    pub const fn is_long(&self) -> bool {
+        self.pieces.len() > self.pieces_at_once()
     }
 
     /// Whether the table of a medium of this layout can be written.
@@ -64,6 +69,7 @@ impl SegmentTable {
             self.entries.push(entry);
         }
         self.piece_entries = Self::piece_entries(layout);
+        self.pieces_fit = Self::pieces_that_fit(layout);
         let pieces = self.entries.len().div_ceil(self.piece_entries);
         let mut given_up = core::mem::replace(&mut self.pieces, vec![nowhere(); pieces]);
         self.dirty = vec![true; pieces];
