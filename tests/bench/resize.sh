@@ -6,7 +6,8 @@
 #   tests/bench/resize.sh [DIR]   # DIR: where the image goes; else among temporary files
 #
 # ONODE names the program (else it is built), SIZES ("10G 100G") says what it grows to, SPEC
-# ("flash:IMAGE") what kind of image it is: SPEC=flash:IMAGE,direct for one used like a disk.
+# ("flash:IMAGE") what kind of image it is: SPEC=flash:IMAGE,direct for one used like a disk,
+# SPEC=tier:IMAGE.fast,IMAGE for two disks.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;; esac
 place=$(realpath "${1:-${TMPDIR:-/tmp}}")
@@ -25,7 +26,7 @@ clean() {
 trap clean EXIT
 mkdir "$work/mnt"
 spec=${SPEC:-flash:IMAGE}
-spec=${spec/IMAGE/$work/disk.img}
+spec=${spec//IMAGE/$work/disk.img}
 "$ONODE" mkfs "$spec" --size 1G >/dev/null
 "$ONODE" mount "$spec" "$work/mnt"
 

@@ -89,7 +89,7 @@ pub trait Kind: Copy + Send + Sync + 'static {
         None
     }
 
-    /// Whether the volume has half of its medium at first and takes up the rest during a run.
+    /// Whether the volume has a part of its medium at first and takes up the rest during a run.
     fn grows(&self) -> bool {
         false
     }

@@ -82,7 +82,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
             let fits = |workload: &&str| match *workload {
                 "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
                 brim::NAME => !is_large && is_small,
-                profile::GROWING => matches!(media, Media::Nand) && device == shape,
+                profile::GROWING => matches!(media, Media::Nand | Media::Tier) && device == shape,
                 profile::VERSIONS => matches!(media, Media::Nand | Media::Beside) && device == shape,
                 _ => true,
             };
@@ -162,7 +162,7 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
     }
     if let Some(shape) = geometry::disks_by_name(&run.shape) {
-        return with_kind(Tier::new(shape, run.seed), run, plan, visitor);
+        return with_kind(Tier::new(shape, &run.workload, run.seed), run, plan, visitor);
     }
     if let Some(name) = run.shape.strip_prefix(pool::PREFIX) {
         let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{name}'"))?;
@@ -187,7 +187,7 @@ fn with_service<S: Service, V: Visitor>(
         return with_kind(Wrapped { kind: Scm::new(shape, run.seed), service }, run, plan, visitor);
     }
     if let Some(shape) = geometry::disks_by_name(shape) {
-        return with_kind(Wrapped { kind: Tier::new(shape, run.seed), service }, run, plan, visitor);
+        return with_kind(Wrapped { kind: Tier::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
     }
     let shape = geometry::by_name(shape).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
     with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
@@ -197,7 +197,7 @@ fn with_service<S: Service, V: Visitor>(
 fn with_snapshots<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
     let service = Snapshotting;
     if let Some(shape) = geometry::disks_by_name(shape) {
-        return with_kind(Wrapped { kind: Tier::new(shape, run.seed), service }, run, plan, visitor);
+        return with_kind(Wrapped { kind: Tier::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
     }
     let (name, is_beside) = shape.strip_prefix(PREFIX).map_or((shape, false), |name| (name, true));
     let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;

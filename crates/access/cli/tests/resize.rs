@@ -62,9 +62,9 @@ fn a_mounted_volume_grows_under_load() {
     }
     let place = Place::new("resize-mounted");
     let directory = place.directory("mnt");
-    for (name, spec) in [("disk.img", ""), ("raw.img", "flash:")] {
-        let image = place.path(name);
-        let spec = format!("{spec}{}{}", image.display(), if spec.is_empty() { "" } else { ",direct" });
+    let path = |name| place.path(name).display().to_string();
+    let disks = format!("tier:{},{},fast-size=8M", path("fast.img"), path("big.img"));
+    for spec in [path("disk.img"), format!("flash:{},direct", path("raw.img")), disks] {
         onode!("mkfs", &spec, "--size", "16M").succeeds();
         onode!("mount", &spec, &directory).succeeds();
         let bytes = pattern(6 << 20, 3);
@@ -95,6 +95,41 @@ fn a_mounted_volume_grows_under_load() {
         assert!(fs::read(directory.join("file-3")).expect("read") == pattern(300_000, 19));
         onode!("umount", &directory).succeeds();
     }
+}
+
+/// The big disk is what grows; the fast one may be away meanwhile, and comes back.
+#[test]
+fn two_disks_grow_with_the_big_one() {
+    let place = Place::new("resize-disks");
+    let (fast, big) = (place.path("fast.img"), place.path("big.img"));
+    let both = format!("tier:{},{}", fast.display(), big.display());
+    onode!("mkfs", format!("{both},size=16M,fast-size=8M")).succeeds();
+    let (first, second) = (pattern(8 << 20, 1), pattern(150 << 20, 2));
+    put(&place, Path::new(&both), "first", &first);
+    let told = onode!("--json", "resize", "-n", &both, "+1G").succeeds();
+    assert!(told.contains("\"bytes\": 1090519040") && told.contains("\"before\": 16777216"), "{told}");
+    onode!("resize", &both, "80M").succeeds();
+    // Beyond the blocks that one page of the bitmap tells of.
+    onode!("resize", &both, "200M").succeeds();
+    assert_eq!(fs::metadata(&big).expect("an image").len(), 200 << 20);
+    put(&place, Path::new(&both), "second", &second);
+    onode!("check", &both).succeeds();
+    let alone = format!("{both},fast=none");
+    onode!("resize", &alone, "300M").succeeds();
+    for spec in [&alone, &both] {
+        holds(&place, Path::new(spec), "first", &first);
+        holds(&place, Path::new(spec), "second", &second);
+        onode!("check", spec).succeeds();
+    }
+    assert!(onode!("info", &both).succeeds().contains("300 MiB"), "the new size");
+    // A disk that became longer by itself, as a partition does.
+    fs::File::options().write(true).open(&big).expect("an image").set_len(400 << 20).expect("longer");
+    onode!("check", &both).succeeds();
+    assert!(onode!("resize", "-n", &both).succeeds().contains("would become 400"));
+    onode!("resize", &both).succeeds();
+    onode!("check", &both).succeeds();
+    assert!(onode!("resize", &both, "200M").fails(19).contains("cannot become smaller"));
+    assert!(onode!("resize", &both, "+4K").fails(19).contains("next size"));
 }
 
 #[test]

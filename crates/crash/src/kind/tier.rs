@@ -5,6 +5,7 @@ use crate::kind::{Begun, Failures, Kind, Rest};
 use crate::medium::Medium;
 use crate::medium::disks::{Disks, DisksImage};
 use crate::object::clients::{Freedom, Standing};
+use crate::object::profile::GROWING;
 use crate::object::workload::unexpected;
 use crate::violation::Violation;
 use onode_fs::Inodes;
@@ -19,14 +20,29 @@ pub struct Tier {
     inodes: Inodes,
     /// A fast disk that was lost is replaced by a new one.
     replaces: bool,
+    /// Bytes that the volume has at first, if the big disk has more.
+    at_first: Option<u64>,
 }
 
+/// A volume of so many bytes has nearly all blocks that one page of the bitmap tells of. What comes
+/// to it begins with another page, and lies in another block group, where new content goes.
+const NEARLY_A_PAGE: u64 = 32_500 << 12;
+/// What comes to it.
+const ANOTHER_GROUP: u64 = 4 << 20;
+
 impl Tier {
-    /// As runs with `seed` use it: every second file system on it keeps its inodes apart.
+    /// As runs of `workload` with `seed` use it: every second file system on it keeps its inodes
+    /// apart, and every second volume that grows has two pages of the bitmap then.
     #[must_use]
-    pub const fn new(shape: DisksShape, seed: u64) -> Self {
-        let inodes = if seed.is_multiple_of(2) { Inodes::Embedded } else { Inodes::Separate };
-        Self { shape, inodes, replaces: seed % 3 != 2 }
+    pub fn new(shape: DisksShape, workload: &str, seed: u64) -> Self {
+        let is_even = seed.is_multiple_of(2);
+        let inodes = if is_even { Inodes::Embedded } else { Inodes::Separate };
+        let (at_first, big_bytes) = match workload {
+            GROWING if is_even => (Some(shape.big_bytes / 2), shape.big_bytes),
+            GROWING => (Some(NEARLY_A_PAGE), NEARLY_A_PAGE + ANOTHER_GROUP),
+            _ => (None, shape.big_bytes),
+        };
+        Self { shape: DisksShape { big_bytes, ..shape }, inodes, replaces: seed % 3 != 2, at_first }
     }
 
     const EXTENT_BYTES: u64 = 16 << 10;
@@ -66,6 +82,7 @@ impl Kind for Tier {
         let medium = Disks::new(DisksImage::blank(big_bytes, fast_bytes, survives_loss), false);
         let format = FormatOptions {
             uuid: *b"crash explorer  ",
+            bytes: self.at_first,
             log_bytes: Some(self.shape.log_bytes),
             log_gap_bytes: Some(self.shape.log_gap_bytes),
             acknowledge,
@@ -111,6 +128,10 @@ impl Kind for Tier {
 
     fn inodes(&self) -> Inodes {
         self.inodes
+    }
+
+    fn grows(&self) -> bool {
+        self.at_first.is_some()
     }
 
     fn standing(&self, device: &TierDevice) -> Option<Standing> {

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod background_checkpoint;
 pub mod checkpoint;
 pub mod discard;
+mod growing;
 pub mod home;
 pub mod look;
 pub mod prepare;

@@ -27,7 +27,7 @@ use crate::disks::Disks;
 use crate::index::Index;
 use crate::log::commits::Commits;
 use crate::medium::anchors::{Anchors, Snapshot};
-use crate::medium::layout::BLOCK;
+use crate::medium::layout::{BLOCK, Layout};
 use crate::medium::superblock::Superblock;
 use crate::recover::recovery::Recovery;
 use crate::space::Space;
@@ -270,6 +270,13 @@ impl Core {
         if is_refused {
             self.space.refuse_discards();
         }
+    }
+
+    /// Has the blocks of `layout`, which is larger, from the next checkpoint on.
+    pub fn take_up(&mut self, layout: &Layout) {
+        self.index.set_layout(*layout);
+        self.space.grow(layout);
+        self.commits.mark_dirty();
     }
 
     /// Takes all that was applied into a checkpoint, see [`Checkpoints::begin`].

@@ -1,6 +1,7 @@
 //! The object device over the volume.
 
 pub mod attach;
+mod growing;
 pub mod options;
 
 use crate::commit::Volume;
@@ -27,7 +28,7 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, IoTag};
-use onode_object::powers::{Attach, Inspect, Place, Scrub};
+use onode_object::powers::{Attach, Grow, Inspect, Place, Scrub};
 use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -246,7 +247,8 @@ impl ObjectDevice for TierDevice {
             (None, _) if core.superblock().fast.is_known => String::from("the fast disk is away"),
             (None, _) => String::from("no fast disk"),
         };
-        let (big, log) = ((layout.blocks * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
+        // Behind the volume is a superblock.
+        let (big, log) = (((layout.blocks + 1) * BLOCK) >> 20, (layout.ring_blocks * BLOCK) >> 10);
         let way = describe(core.disks().big_way);
         let summary = format!("big disk of {big} MiB{way}, log of {log} KiB, {fast}");
         drop(slot);
@@ -366,6 +368,10 @@ impl ObjectDevice for TierDevice {
     }
 
     fn inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+
+    fn growth(&self) -> Option<&dyn Grow> {
         Some(self)
     }
 }

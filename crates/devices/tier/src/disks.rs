@@ -30,8 +30,6 @@ pub struct Disks {
     big_reader: Option<Arc<dyn SharedDisk>>,
     /// The fast disk.
     pub fast: Mutex<FastDisk, rank::TierFast>,
-    /// Bytes of the big disk.
-    pub big_bytes: u64,
     /// How requests reach the big disk, as it was at the mount.
     pub big_way: Option<&'static str>,
     /// What the big disk is still to write.
@@ -47,12 +45,11 @@ impl Disks {
     /// The disks at a mount.
     #[must_use]
     pub fn new(big: Box<dyn BlockDev>, fast: FastDisk, seam: Option<Seam>) -> Self {
-        let (big_bytes, big_way) = (big.bytes(), big.way());
+        let big_way = big.way();
         Self {
             big_reader: big.shared(),
             big: Mutex::new(big),
             fast: Mutex::new(fast),
-            big_bytes,
             big_way,
             waiting: Mutex::default(),
             writing: Mutex::default(),
@@ -215,7 +212,7 @@ impl Disks {
     /// Blocks of the big disk are free: their copies are worth nothing.
     pub fn forget(&self, freed: &[(u64, u64)]) {
         self.fast.lock().with(|fast| {
-            freed.iter().for_each(|(first, count)| fast.forget(*first, *count as u32));
+            freed.iter().for_each(|(first, count)| fast.forget(*first, *count));
             Ok(())
         });
     }

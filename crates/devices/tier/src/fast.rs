@@ -340,8 +340,8 @@ impl Fast {
     }
 
     /// Blocks of the big disk were freed: their copies are worth nothing.
-    pub fn forget(&mut self, block: u64, blocks: u32) {
-        self.cut(block..block.saturating_add(u64::from(blocks)));
+    pub fn forget(&mut self, block: u64, blocks: u64) {
+        self.cut(block..block.saturating_add(blocks));
     }
 
     /// Gives up all copies of an object, and its pin; how many blocks that were.

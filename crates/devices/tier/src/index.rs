@@ -45,6 +45,11 @@ impl Index {
         self.reader.layout
     }
 
+    /// The big disk is divided so from now on.
+    pub const fn set_layout(&mut self, layout: Layout) {
+        self.reader.layout = layout;
+    }
+
     /// Objects.
     #[must_use]
     pub const fn objects(&self) -> u64 {

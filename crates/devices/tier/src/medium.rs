@@ -2,6 +2,7 @@
 //! media.
 
 pub mod anchors;
+pub mod bitmap_areas;
 pub mod bytes;
 pub mod errors;
 pub mod layout;

@@ -137,6 +137,26 @@ impl Space {
         *self = Self { tells_disk: self.tells_disk, ..Self::new(bitmap, self.layout) };
     }
 
+    /// Has the blocks of `layout`, which is larger. What comes can be allocated when a checkpoint
+    /// that has them is durable: until then nothing may lie where the volume of before does not
+    /// reach.
+    pub fn grow(&mut self, layout: &Layout) {
+        let before = core::mem::replace(&mut self.layout, *layout).blocks;
+        self.bitmap.grow(layout);
+        let mut first = before;
+        for area in layout.areas.all().iter().filter(|area| area.first >= before) {
+            self.come(first, area.first);
+            first = area.end();
+        }
+        self.come(first, layout.blocks);
+    }
+
+    /// Blocks `first..end` came, and are held until a checkpoint.
+    fn come(&mut self, first: u64, end: u64) {
+        let count = self.bitmap.take(first, end.saturating_sub(first));
+        self.give_up(first, count);
+    }
+
     /// These blocks are free: the disk may be told, unless it is not to be told of any.
     pub fn queue_freed(&mut self, freed: &[(u64, u64)]) {
         if self.tells_disk {

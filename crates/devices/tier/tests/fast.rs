@@ -190,7 +190,7 @@ fn a_remap_copies_nothing_and_old_copies_go_on_being_read() {
     let total = disk.counters().expect("it counts").total();
     assert_eq!((total.bytes_read, total.bytes_written), (0, 0));
     let new = Piece { born: 6, ..remapped(&pieces[0]) };
-    fast.forget(new.block, new.blocks);
+    fast.forget(new.block, new.blocks.into());
     assert_eq!(fast.write_back(&new, &data(&new)).expect("no fault"), Offered::Taken);
     assert!(fast.why(new.block).contains("section `large`"), "{}", fast.why(new.block));
     assert!(fast.why(pieces[1].block).contains("section `small`"));

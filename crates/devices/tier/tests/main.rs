@@ -17,6 +17,7 @@ mod fast_device;
 mod fast_figures;
 mod first_home;
 mod golden;
+mod growing;
 mod hot_set;
 mod lending;
 mod named_cases;

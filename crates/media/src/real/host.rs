@@ -21,6 +21,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 use posted::Posted;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -37,7 +38,8 @@ pub struct DeviceFile {
     posted: Option<Posted>,
     pub(super) file: Arc<File>,
     pub(super) name: String,
-    pub(super) bytes: u64,
+    /// Bytes of the file or device; who shares it sees it grow.
+    bytes: Arc<AtomicU64>,
     is_block_device: bool,
     /// Whether buffers have to be aligned.
     pub(super) direct: bool,
@@ -87,7 +89,7 @@ impl DeviceFile {
             posted: None,
             file: Arc::new(file),
             name: path.display().to_string(),
-            bytes,
+            bytes: Arc::new(AtomicU64::new(bytes)),
             is_block_device,
             direct,
             can_punch: true,
@@ -101,9 +103,9 @@ impl DeviceFile {
     /// # Errors
     /// `HostFull`, `Host`.
     pub fn extend(&mut self, bytes: u64) -> Result<()> {
-        if !self.is_block_device && self.bytes < bytes {
+        if !self.is_block_device && self.bytes() < bytes {
             self.file.set_len(bytes).map_err(|error| self.failed("resize", &error, MediaErrorKind::Host))?;
-            self.bytes = bytes;
+            self.bytes.store(bytes, Ordering::Release);
         }
         Ok(())
     }
@@ -114,7 +116,7 @@ impl DeviceFile {
     }
 
     fn check(&self, offset: u64, bytes: u64) -> Result<()> {
-        check_request(&self.name, self.bytes, offset, bytes)
+        check_request(&self.name, self.bytes(), offset, bytes)
     }
 
     fn punch(&mut self, offset: u64, bytes: u64) -> Result<bool> {
@@ -149,14 +151,15 @@ impl BlockDev for DeviceFile {
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Acquire)
     }
 
     fn grow(&mut self, bytes: u64) -> Result<()> {
         let end = (&*self.file).seek(SeekFrom::End(0));
-        self.bytes = end.map_err(|error| self.failed("measure", &error, MediaErrorKind::Host))?;
+        let end = end.map_err(|error| self.failed("measure", &error, MediaErrorKind::Host))?;
+        self.bytes.store(end, Ordering::Release);
         self.extend(bytes)?;
-        if self.bytes < bytes { Err(too_short(&self.name, self.bytes, bytes)) } else { Ok(()) }
+        if self.bytes() < bytes { Err(too_short(&self.name, self.bytes(), bytes)) } else { Ok(()) }
     }
 
     fn stripe_bytes(&self) -> Option<u64> {

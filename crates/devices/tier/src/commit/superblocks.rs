@@ -30,9 +30,10 @@ impl Home<'_> {
     /// `Media`.
     pub fn write_all_superblocks(&self) -> Result<()> {
         self.write_superblock()?;
+        let disk = self.disks.big.lock().bytes();
         let (far, bytes) = {
             let core = self.volume.core.lock();
-            (core.index().layout().far_copy(self.disks.big_bytes), core.superblock().encode())
+            (core.superblock().layout.far_copy(disk), core.superblock().encode())
         };
         match far {
             Some(far) => {

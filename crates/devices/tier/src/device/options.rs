@@ -10,6 +10,8 @@ use onode_object::Acknowledge;
 pub struct FormatOptions {
     /// The volume's unique number.
     pub uuid: [u8; 16],
+    /// Bytes of the big disk that the volume has at first; `None` for all of them.
+    pub bytes: Option<u64>,
     /// Bytes of the log ring on the big disk; `None` for 4 MiB, less on a small disk, up to 64 MiB
     /// on a large one.
     pub log_bytes: Option<u64>,
@@ -24,7 +26,13 @@ pub struct FormatOptions {
 
 impl Default for FormatOptions {
     fn default() -> Self {
-        Self { uuid: *b"onode unnamed   ", log_bytes: None, log_gap_bytes: None, acknowledge: Acknowledge::Safe }
+        Self {
+            uuid: *b"onode unnamed   ",
+            bytes: None,
+            log_bytes: None,
+            log_gap_bytes: None,
+            acknowledge: Acknowledge::Safe,
+        }
     }
 }
 

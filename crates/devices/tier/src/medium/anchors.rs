@@ -9,7 +9,8 @@
 
 use crate::fast::format::Division;
 use crate::log::need::Need;
-use crate::medium::superblock::{FastState, Mark, Superblock, VERSION};
+use crate::medium::layout::Layout;
+use crate::medium::superblock::{FastState, Mark, Superblock};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,6 +19,8 @@ use alloc::vec::Vec;
 pub struct Snapshot {
     /// The checkpoint.
     pub checkpoint: u64,
+    /// The division of the disk from this checkpoint on.
+    pub layout: Layout,
     /// Block and checksum of the root.
     pub root: (u64, u32),
     /// Nodes of the tree.
@@ -80,7 +83,7 @@ impl Anchors {
 
     /// No record of an earlier format is behind the checkpoint.
     pub const fn renew_format(&mut self) {
-        self.superblock.version = VERSION;
+        self.superblock.version = Superblock::version_for(&self.superblock.layout);
     }
 
     /// Everything of a checkpoint is durable, and the logs go on behind these marks; for the fast
@@ -91,7 +94,7 @@ impl Anchors {
         if let Some((tail, last)) = fast {
             (superblock.fast.tail, superblock.fast.last) = (tail, last);
         }
-        superblock.checkpoint = snapshot.checkpoint;
+        (superblock.checkpoint, superblock.layout) = (snapshot.checkpoint, snapshot.layout);
         (superblock.root, superblock.root_crc) = snapshot.root;
         (superblock.nodes, superblock.objects) = (snapshot.nodes, snapshot.objects);
         (superblock.next_id, superblock.bitmap_digest) = (snapshot.next_id, snapshot.bitmap_digest);

@@ -1,6 +1,7 @@
 //! Where things lie on the big disk: superblocks, log ring, bitmap, then the blocks of nodes and
-//! content.
+//! content. What came when the volume grew begins with the pages of the bitmap for it.
 
+use crate::medium::bitmap_areas::BitmapAreas;
 use crate::medium::errors::invalid;
 use alloc::format;
 use onode_object::Result;
@@ -15,6 +16,10 @@ pub const BITS_PER_PAGE: u64 = (BLOCK - 32) * 8;
 pub const GROUP_BLOCKS: u64 = 32_768;
 /// The smallest disk.
 pub const LEAST_BLOCKS: u64 = 96;
+/// The fewest blocks that a volume grows by.
+pub const LEAST_GROWTH: u64 = 64;
+/// The most blocks of a volume.
+pub const MOST_BLOCKS: u64 = 1 << 44;
 
 const SUPERBLOCKS: u64 = 2;
 const LEAST_RING: u64 = 8;
@@ -31,13 +36,17 @@ const GAP: u64 = (32 << 10) / BLOCK;
 /// The division of a disk of `blocks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Blocks of the disk.
+    /// Blocks of the volume.
     pub blocks: u64,
     /// Blocks of the log ring.
     pub ring_blocks: u64,
     /// Blocks left out behind a record that somebody waited for. The block right behind it has just
     /// gone by under the heads of a hard disk, and a record there would wait for a whole turn.
     pub ring_gap: u64,
+    /// Pages of the bitmap right behind the ring: those that the volume was made with.
+    pub first_pages: u64,
+    /// Where the others are.
+    pub areas: BitmapAreas,
 }
 
 impl Layout {
@@ -52,7 +61,8 @@ impl Layout {
         let ring_blocks = log_bytes.map_or(usual, |bytes| (bytes / BLOCK).max(LEAST_RING));
         let usual = if ring_blocks >= SPARSE_RING { GAP } else { 0 };
         let ring_gap = log_gap_bytes.map_or(usual, |bytes| bytes.div_ceil(BLOCK).min(ring_blocks / 4));
-        let layout = Self { blocks, ring_blocks, ring_gap };
+        let first_pages = blocks.div_ceil(BITS_PER_PAGE);
+        let layout = Self { blocks, ring_blocks, ring_gap, first_pages, areas: BitmapAreas::default() };
         if blocks < LEAST_BLOCKS || ring_blocks > blocks / 2 || layout.first_free() + LEAST_BLOCKS / 2 > blocks {
             // At most half of a disk is log.
             let least = LEAST_BLOCKS.max(2 * ring_blocks + 1) * BLOCK;
@@ -63,15 +73,44 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The division when the volume has `bytes` of its disk, more than now.
+    ///
+    /// # Errors
+    /// `Invalid` if it cannot be so large, or not so little larger.
+    pub fn grown(&self, bytes: u64) -> Result<Self> {
+        let blocks = (bytes / BLOCK).saturating_sub(1);
+        let more = blocks.saturating_sub(self.blocks);
+        if more < LEAST_GROWTH {
+            let least = (self.blocks + 1 + LEAST_GROWTH) * BLOCK;
+            return Err(invalid(format!("{bytes} bytes are no more than there are (the next size: {least})")));
+        }
+        let pages = self.first_pages + self.areas.pages();
+        let wanted = blocks.div_ceil(BITS_PER_PAGE);
+        let areas = self.areas.grown(self.blocks, pages, wanted, more).filter(|_| blocks <= MOST_BLOCKS);
+        let too_often = || invalid(format!("a volume of {} blocks cannot become one of {blocks}", self.blocks));
+        let layout = Self { blocks, areas: areas.ok_or_else(too_often)?, ..*self };
+        if layout.is_sound() { Ok(layout) } else { Err(too_often()) }
+    }
+
+    /// Whether the volume is larger than it was made, with pages of the bitmap elsewhere.
+    #[must_use]
+    pub const fn has_grown(&self) -> bool {
+        !self.areas.is_empty()
+    }
+
     /// Whether such a division can be.
     #[must_use]
-    pub const fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         self.blocks >= LEAST_BLOCKS
-            && self.blocks <= 1 << 44
+            && self.blocks <= MOST_BLOCKS
             && self.ring_blocks >= LEAST_RING
             && self.ring_blocks <= self.blocks / 2
             && self.ring_gap <= self.ring_blocks / 4
+            && self.first_pages > 0
+            && self.first_pages <= self.bitmap_pages()
             && self.first_free() < self.blocks
+            && self.areas.are_sound(self.first_free(), self.blocks)
+            && self.first_pages + self.areas.pages() >= self.bitmap_pages()
     }
 
     /// The first block of the log ring.
@@ -86,27 +125,41 @@ impl Layout {
         self.blocks.div_ceil(BITS_PER_PAGE)
     }
 
-    /// The block of a slot of a page of the bitmap.
+    /// The block of a slot of a page of the bitmap; `None` if there is no such page.
     #[must_use]
-    pub const fn bitmap_block(&self, page: u64, slot: u8) -> u64 {
-        SUPERBLOCKS + self.ring_blocks + 2 * page + slot as u64
+    pub fn bitmap_block(&self, page: u64, slot: u8) -> Option<u64> {
+        let first = match page.checked_sub(self.first_pages) {
+            None => Some(SUPERBLOCKS + self.ring_blocks + 2 * page),
+            Some(page) => self.areas.block_of(page),
+        };
+        first.map(|first| first + u64::from(slot))
+    }
+
+    /// Pages of the bitmap that lie in a row from this one on.
+    #[must_use]
+    pub fn bitmap_row(&self, page: u64) -> u64 {
+        let row = match page.checked_sub(self.first_pages) {
+            None => self.first_pages - page,
+            Some(page) => self.areas.pages_from(page),
+        };
+        row.min(self.bitmap_pages().saturating_sub(page))
     }
 
     /// The first block for nodes and content.
     #[must_use]
     pub const fn first_free(&self) -> u64 {
-        SUPERBLOCKS + self.ring_blocks + 2 * self.bitmap_pages()
+        SUPERBLOCKS + self.ring_blocks + 2 * self.first_pages
     }
 
     /// Blocks for nodes and content.
     #[must_use]
-    pub const fn usable_blocks(&self) -> u64 {
-        self.blocks - self.first_free()
+    pub fn usable_blocks(&self) -> u64 {
+        self.blocks - self.first_free() - 2 * self.areas.pages()
     }
 
     /// Blocks kept back so that removal always works (N7).
     #[must_use]
-    pub const fn reserve_blocks(&self) -> u64 {
+    pub fn reserve_blocks(&self) -> u64 {
         let share = 40 + self.usable_blocks() / 128;
         if share > 16_384 { 16_384 } else { share }
     }
@@ -114,7 +167,7 @@ impl Layout {
     /// Blocks kept back so that a change that fits finds room for the nodes on its way, whose old
     /// blocks stay until a checkpoint.
     #[must_use]
-    pub const fn working_blocks(&self) -> u64 {
+    pub fn working_blocks(&self) -> u64 {
         let share = 24 + self.usable_blocks() / 256;
         if share > 4096 { 4096 } else { share }
     }
@@ -130,6 +183,7 @@ impl Layout {
     /// Whether `count` blocks from `first` on can hold nodes or content.
     #[must_use]
     pub fn holds(&self, first: u64, count: u64) -> bool {
-        first >= self.first_free() && first.checked_add(count).is_some_and(|end| end <= self.blocks)
+        let end = first.checked_add(count).filter(|end| *end <= self.blocks);
+        first >= self.first_free() && end.is_some_and(|end| self.areas.leave_free(first, end))
     }
 }

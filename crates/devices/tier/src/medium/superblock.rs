@@ -3,8 +3,9 @@
 
 use crate::fast::extent::Scheme;
 use crate::fast::format::{Division, SectionPlace};
+use crate::medium::bitmap_areas::{BitmapArea, BitmapAreas};
 use crate::medium::bytes::{put_u32, put_u64, sealed_body, take, take_array, take_u8, take_u32, take_u64};
-use crate::medium::layout::{BLOCK_BYTES, Layout};
+use crate::medium::layout::{BITS_PER_PAGE, BLOCK_BYTES, Layout};
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_base::checksum::crc32c;
@@ -13,13 +14,15 @@ use onode_object::Acknowledge;
 
 /// What a superblock of a big disk begins with.
 pub const MAGIC: [u8; 8] = *b"ONODTIER";
-/// The format that this version writes.
-pub const VERSION: u32 = 2;
+/// The newest format that this version writes.
+pub const VERSION: u32 = GROWN;
 /// The oldest format that it reads. A writable mount makes the newest one of it.
 pub const OLDEST_VERSION: u32 = 1;
 /// From this format on the headers of all records behind the checkpoint have checksums of their
 /// own.
 pub const SEALED_HEADERS: u32 = 2;
+/// The format of volumes that have grown, whose bitmap lies in several places.
+pub const GROWN: u32 = 3;
 /// What is kept of the name of a section.
 const NAME_BYTES: usize = 32;
 
@@ -98,6 +101,12 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// The oldest format that has all that is said of a volume divided like this.
+    #[must_use]
+    pub const fn version_for(layout: &Layout) -> u32 {
+        if layout.has_grown() { GROWN } else { SEALED_HEADERS }
+    }
+
     /// Its block.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -106,7 +115,7 @@ impl Superblock {
         put_u32(&mut out, self.version);
         put_u32(&mut out, 0);
         out.extend_from_slice(&self.uuid);
-        let Layout { blocks, ring_blocks, ring_gap } = self.layout;
+        let Layout { blocks, ring_blocks, ring_gap, .. } = self.layout;
         for number in [blocks, ring_blocks, ring_gap, self.sequence, self.session, self.checkpoint] {
             put_u64(&mut out, number);
         }
@@ -136,6 +145,9 @@ impl Superblock {
             &mut out,
             self.division.as_ref().filter(|division| division.sections.len() == self.sections.len()),
         );
+        if self.version >= GROWN {
+            put_areas(&mut out, &self.layout);
+        }
         out.resize(BLOCK_BYTES - 4, 0);
         let sum = crc32c(&out);
         put_u32(&mut out, sum);
@@ -162,7 +174,8 @@ impl Superblock {
         }
         let uuid = take_array(input)?;
         let (blocks, ring_blocks, ring_gap) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);
-        let layout = Layout { blocks, ring_blocks, ring_gap };
+        let first_pages = blocks.div_ceil(BITS_PER_PAGE);
+        let layout = Layout { blocks, ring_blocks, ring_gap, first_pages, areas: BitmapAreas::default() };
         let (sequence, session, checkpoint) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);
         let (root, root_crc, bitmap_digest) = (take_u64(input)?, take_u32(input)?, take_u32(input)?);
         let (nodes, objects, next_id) = (take_u64(input)?, take_u64(input)?, take_u64(input)?);
@@ -192,6 +205,7 @@ impl Superblock {
         };
         let sections = (0..count).map(|_| take_name(input)).collect::<Option<Vec<_>>>()?;
         let division = take_division(input, &sections);
+        let layout = if version >= GROWN { take_areas(input, layout)? } else { layout };
         let sound = layout.is_sound()
             && tail.position <= layout.ring_blocks
             && nodes <= layout.blocks
@@ -263,6 +277,26 @@ fn take_division(input: &mut &[u8], names: &[String]) -> Option<Division> {
         division.sections.push(SectionPlace { name: name.clone(), first, blocks, extent_blocks, scheme });
     }
     division.is_sound(division.blocks).then_some(division)
+}
+
+/// Pages of the bitmap that the volume was made with, and the areas of the others.
+fn put_areas(out: &mut Vec<u8>, layout: &Layout) {
+    put_u64(out, layout.first_pages);
+    let areas = layout.areas.all();
+    out.push(areas.len() as u8);
+    for area in areas {
+        put_u64(out, area.first);
+        put_u64(out, area.pages);
+    }
+}
+
+/// The layout with these.
+fn take_areas(input: &mut &[u8], layout: Layout) -> Option<Layout> {
+    let first_pages = take_u64(input)?;
+    let count = take_u8(input)?;
+    let mut take_area = || Some(BitmapArea { first: take_u64(input)?, pages: take_u64(input)? });
+    let areas = (0..count).map(|_| take_area()).collect::<Option<Vec<_>>>()?;
+    Some(Layout { first_pages, areas: BitmapAreas::of(&areas)?, ..layout })
 }
 
 fn put_mark(out: &mut Vec<u8>, mark: Mark) {

@@ -37,10 +37,11 @@ use onode_object::{Condition, Error, ErrorKind, ObjectId, Result, Severity};
 /// # Errors
 /// `Invalid` for options that cannot be, `Media`.
 pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()> {
-    let layout = Layout::new(big.bytes(), options.log_bytes, options.log_gap_bytes)?;
+    let bytes = options.bytes.map_or(big.bytes(), |bytes| bytes.min(big.bytes()));
+    let layout = Layout::new(bytes, options.log_bytes, options.log_gap_bytes)?;
     let mut bitmap = Bitmap::new(&layout);
     let superblock = Superblock {
-        version: VERSION,
+        version: Superblock::version_for(&layout),
         uuid: options.uuid,
         layout,
         sequence: 1,
@@ -66,7 +67,8 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     // Nothing of what was there before may be taken for a part of this volume.
     big.zero(0, layout.first_free() * BLOCK).map_err(failed)?;
     for (page, slot, bytes) in pages {
-        big.write_at(layout.bitmap_block(page, slot) * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
+        let Some(block) = layout.bitmap_block(page, slot) else { continue };
+        big.write_at(block * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
     }
     big.flush().map_err(failed)?;
     let bytes = superblock.encode();
@@ -226,16 +228,18 @@ fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
     let mut bitmap = Bitmap::new(&layout);
     const PAGES: u64 = 128;
     let mut bytes = vec![0; 2 * PAGES as usize * BLOCK_BYTES];
-    for first in (0..layout.bitmap_pages()).step_by(PAGES as usize) {
-        let pages = PAGES.min(layout.bitmap_pages() - first);
+    let mut first = 0;
+    while first < layout.bitmap_pages() {
+        let pages = PAGES.min(layout.bitmap_row(first)).max(1);
         let part = bytes.get_mut(..2 * pages as usize * BLOCK_BYTES)?;
-        disks.read(layout.bitmap_block(first, 0), part, IoTag::Recovery).ok()?;
+        disks.read(layout.bitmap_block(first, 0)?, part, IoTag::Recovery).ok()?;
         for (page, slots) in (first..).zip(part.chunks_exact(2 * BLOCK_BYTES)) {
             let (one, two) = slots.split_at(BLOCK_BYTES);
             if !bitmap.load(page, &[one, two], superblock.checkpoint) {
                 return None;
             }
         }
+        first += pages;
     }
     bitmap.recount();
     (bitmap.digest() == superblock.bitmap_digest).then_some(bitmap)

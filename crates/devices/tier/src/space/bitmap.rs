@@ -49,7 +49,22 @@ impl Bitmap {
         let mut bitmap =
             Self { words, blocks: layout.blocks, free: layout.blocks, stamps, dirty: (0..pages).collect() };
         bitmap.take(0, layout.first_free());
+        layout.areas.all().iter().for_each(|area| _ = bitmap.take(area.first, area.end() - area.first));
         bitmap
+    }
+
+    /// Has the blocks of `layout`, which is larger, and its pages. What comes is free, but for the
+    /// areas of pages.
+    pub fn grow(&mut self, layout: &Layout) {
+        let (had, pages) = (self.stamps.len() as u64, layout.bitmap_pages());
+        self.words.resize(pages as usize * WORDS_PER_PAGE, 0);
+        self.stamps.resize(pages as usize, Stamp::default());
+        self.dirty.extend(had..pages);
+        self.free += layout.blocks.saturating_sub(self.blocks);
+        let before = core::mem::replace(&mut self.blocks, layout.blocks);
+        for area in layout.areas.all().iter().filter(|area| area.first >= before) {
+            self.take(area.first, area.end() - area.first);
+        }
     }
 
     /// Free blocks.
@@ -101,18 +116,22 @@ impl Bitmap {
     }
 
     fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
-        let mut changed = 0;
-        for block in first..first.saturating_add(count).min(self.blocks) {
+        let end = first.saturating_add(count).min(self.blocks);
+        let (mut changed, mut block) = (0, first);
+        while block < end {
+            let last = end.min((block / 64 + 1) * 64);
             let Some(word) = self.words.get_mut(block as usize / 64) else {
                 debug_assert!(false, "block {block} of {} has no bit", self.blocks);
                 break;
             };
-            let bit = 1 << (block % 64);
-            if (*word & bit != 0) != taken {
-                *word ^= bit;
-                changed += 1;
+            let bits = u64::MAX >> (64 - (last - block)) << (block % 64);
+            let differ = bits & if taken { !*word } else { *word };
+            if differ != 0 {
+                *word ^= differ;
+                changed += u64::from(differ.count_ones());
                 self.dirty.insert(block / BITS_PER_PAGE);
             }
+            block = last;
         }
         self.free = if taken { self.free - changed } else { self.free + changed };
         changed

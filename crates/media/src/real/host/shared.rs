@@ -14,7 +14,7 @@ use crate::tag::IoTag;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use onode_base::sync::{Mutex, rank};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -37,7 +37,8 @@ pub(super) struct SharedFile {
     has_no_rings: AtomicBool,
     file: Arc<File>,
     name: String,
-    bytes: u64,
+    /// Bytes of the file or device, as its owner knows them.
+    bytes: Arc<AtomicU64>,
     direct: bool,
     buffers: Mutex<Vec<AlignedBuffer>, rank::MediumNotes>,
     /// What only the owner reads right, if it has requests in flight.
@@ -51,11 +52,12 @@ impl SharedFile {
         let (rings, buffers) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let has_no_rings = AtomicBool::new(false);
         let in_the_way = owner.posted.as_ref().map(|posted| Arc::clone(posted.in_the_way()));
-        Self { rings, has_no_rings, file, name, bytes: owner.bytes, direct: owner.direct, buffers, in_the_way }
+        let (bytes, direct) = (Arc::clone(&owner.bytes), owner.direct);
+        Self { rings, has_no_rings, file, name, bytes, direct, buffers, in_the_way }
     }
 
     fn check(&self, offset: u64, bytes: u64) -> Result<()> {
-        check_request(&self.name, self.bytes, offset, bytes)?;
+        check_request(&self.name, self.bytes.load(Ordering::Acquire), offset, bytes)?;
         if self.is_in_the_way(offset, bytes) {
             return Err(Error::new(MediaErrorKind::Host, "a write is under way there"));
         }

@@ -21,12 +21,14 @@ const BYTES_MAX: usize = 128;
     Examples:\n  onode resize disk.img 4G      an image of 4 GiB; it is made longer\n  \
     onode resize /mnt +512M       half a GiB more than now, while it is mounted\n  \
     onode resize flash:/dev/sdb1  all that a partition has after it became larger\n  \
+    onode resize tier:/dev/sda,/dev/vg/big  all of a big disk that became larger\n  \
     onode resize -n /mnt          what it has, and could have")]
 pub struct Arguments {
     /// The directory where the volume is mounted, or an image or device spec.
     target: OsString,
     /// The new size: 4G, or +512M for so much more; without one all that the device has. Of an
-    /// image it is what `onode mkfs --size` means, from which the volume's own records go.
+    /// image it is what `onode mkfs --size` means, from which the volume's own records go; of two
+    /// disks it is that of the big one.
     #[arg(value_parser = parse_new_size)]
     size: Option<NewSize>,
     /// Only tell what the volume has and could have.
@@ -148,8 +150,8 @@ fn of_volume(volume: &Volume, what: &str) -> Result<Extent> {
     })
 }
 
-const GROWS_NOT: &str = "volumes on flash do: image files and block devices. One on storage-class memory takes up \
-    a space or file that became longer when it is mounted (`onode spaces resize`)";
+const GROWS_NOT: &str = "volumes on flash and on two disks do: image files and block devices. One on storage-class \
+    memory takes up a space or file that became longer when it is mounted (`onode spaces resize`)";
 
 /// What the volume that is mounted at `directory` has.
 fn of_mount(directory: &Path, what: &str) -> Result<Extent> {

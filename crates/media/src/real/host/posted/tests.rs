@@ -182,3 +182,17 @@ fn others_read_beside_the_owner_what_is_not_in_the_way() {
     device.flush().unwrap();
     assert!(!shared.is_in_the_way(0, (BLOCK * BLOCKS) as u64));
 }
+
+#[test]
+fn who_shares_a_file_reads_what_came_to_it() {
+    let place = Place::new("longer");
+    let mut device = place.open();
+    let shared = BlockDev::shared(&device).unwrap();
+    let end = (BLOCK * BLOCKS) as u64;
+    let mut out = block(0, 2);
+    assert!(shared.read_at(end, &mut out, IoTag::Data).is_err());
+    device.grow(end + 2 * BLOCK as u64).unwrap();
+    device.write_at(end, &block(7, 2), IoTag::Data).unwrap();
+    shared.read_at(end, &mut out, IoTag::Data).unwrap();
+    assert_eq!(out, block(7, 2));
+}
