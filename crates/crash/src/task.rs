@@ -82,7 +82,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
             let fits = |workload: &&str| match *workload {
                 "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
                 brim::NAME => !is_large && is_small,
-                profile::GROWING => matches!(media, Media::Nand | Media::Tier) && device == shape,
+                profile::GROWING => matches!(media, Media::Nand | Media::Beside | Media::Tier) && device == shape,
                 profile::VERSIONS => matches!(media, Media::Nand | Media::Beside) && device == shape,
                 _ => true,
             };

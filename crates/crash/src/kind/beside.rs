@@ -183,7 +183,7 @@ impl Kind for Beside {
         // superblock at all: it is blank first of all.
         let is_being_filled = of_memory.is_none() && (self.spills || is_blank);
         if let MountPath::Rebuilt(why) = path
-            && !(is_refused || is_being_filled || self.comes_and_goes)
+            && !(is_refused || is_being_filled || self.comes_and_goes || self.grows())
         {
             return Err(Error::new(ErrorKind::Corrupt, format!("the memory was not believed: {why}")));
         }
@@ -228,6 +228,10 @@ impl Kind for Beside {
 
     fn inodes(&self) -> Inodes {
         self.flash.inodes()
+    }
+
+    fn grows(&self) -> bool {
+        self.flash.grows()
     }
 
     fn standing(&self, device: &FlashDevice) -> Option<Standing> {

@@ -1,13 +1,17 @@
 //! Volumes that grow into a medium that became larger: full ones go on, nothing that was there is
 //! touched, and superblocks are found wherever they are.
 
+use crate::common::pair::memory;
 use crate::common::{LARGE, SMALL, STRIPED, Shared, TINY};
 use onode_base::ErrorKind;
-use onode_flash::{CheckOptions, FlashDevice, FormatOptions, MountOptions, check};
-use onode_media::{BlockAddress, Geometry, IoTag, Nand, SimOptions};
-use onode_object::powers::Grow;
-use onode_object::{Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
+use onode_flash::{
+    CheckOptions, FindMemory, FlashDevice, FormatOptions, MemoryOptions, MountOptions, MountPath, check,
+};
+use onode_media::{BlockAddress, Geometry, IoTag, Nand, Pmem, SimOptions, SimPmem};
+use onode_object::powers::{Attach, Grow};
+use onode_object::{Durability, Error, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What each object must hold.
 type Held = BTreeMap<ObjectId, Vec<u8>>;
@@ -206,4 +210,50 @@ fn bad_blocks_in_what_comes_are_passed_over() {
     device.close().unwrap();
     is_sound(&nand);
     verify(&mount(&nand), &held);
+}
+
+/// A memory that is where it was, or gone.
+struct Where(Option<Arc<SimPmem>>);
+
+impl FindMemory for Where {
+    fn find(&self) -> onode_object::Result<(Box<dyn Pmem>, MemoryOptions)> {
+        let memory = self.0.clone().ok_or_else(|| Error::new(ErrorKind::Media, "it is gone"))?;
+        Ok((Box::new(memory), MemoryOptions::default()))
+    }
+}
+
+#[test]
+fn a_memory_beside_the_flash_takes_part_again_after_growth() {
+    let (nand, beside) = (Shared::new(Geometry { blocks: 128, ..SMALL }), memory(64 << 10));
+    let (options, memory_options) = Default::default();
+    let device =
+        FlashDevice::format_beside(nand.clone(), beside.clone(), &first(64), &options, &memory_options).unwrap();
+    let mut held = Held::new();
+    fill(&device, &mut held);
+    let unit = device.extent().unwrap().unit;
+    // The library does not know where the memory is unless it is told.
+    assert_eq!(device.grow(96 * unit).unwrap_err().kind, ErrorKind::Invalid);
+    assert!(device.is_attached());
+    device.set_finder(Arc::new(Where(Some(beside.clone()))));
+    device.grow(96 * unit).unwrap();
+    assert!(device.is_attached() && fill(&device, &mut held) > 10);
+    verify(&device, &held);
+    device.close().unwrap();
+    drop(device);
+    let again = FlashDevice::mount_beside(nand.clone(), beside, &options, &memory_options, &mut |_| {});
+    let (device, path) = again.unwrap();
+    assert_eq!(path, MountPath::Memory);
+    verify(&device, &held);
+    // One that does not come back is missed, and nothing with it.
+    device.set_finder(Arc::new(Where(None)));
+    device.grow(128 * unit).unwrap();
+    let health = device.health();
+    let told: Vec<&str> = health.conditions.iter().map(|condition| &*condition.code).collect();
+    assert!(told.contains(&"memory-given-up") && told.contains(&"memory-not-attached"), "{told:?}");
+    assert!(fill(&device, &mut held) > 10);
+    verify(&device, &held);
+    device.close().unwrap();
+    drop(device);
+    let again = FlashDevice::mount_beside(nand, memory(64 << 10), &options, &memory_options, &mut |_| {});
+    verify(&again.unwrap().0, &held);
 }

@@ -20,7 +20,7 @@ use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::MediaErrorKind;
-use onode_object::{Error, Result};
+use onode_object::{Condition, Error, Result, Severity};
 
 impl Core {
     /// How many erase blocks the medium has room for now.
@@ -35,9 +35,30 @@ impl Core {
         shape.page_bytes as u64 * shape.pages_per_block as u64
     }
 
-    /// Grows to `blocks` erase blocks of the medium, which is made larger for that if it can be.
+    /// Grows to `blocks` erase blocks of the medium, which is made larger for that if it can be. A
+    /// memory beside the flash knows where everything lies: it is given up first, and filled anew.
     pub fn grow(&mut self, blocks: u32) -> Result<()> {
         self.log.store().latch().check()?;
+        let before = *self.log.layout();
+        self.check_growth(&before, blocks)?;
+        if self.index.entries().memory().is_none() {
+            return self.grow_alone(blocks);
+        }
+        let Some(finder) = self.finder() else {
+            let why = "a memory is beside the flash: detach it first, and attach it again";
+            return Err(Error::new(ErrorKind::Invalid, why));
+        };
+        self.give_memory_up("the volume grew")?;
+        let grown = self.grow_alone(blocks);
+        let found = finder.find();
+        if let Err(error) = found.and_then(|(memory, options)| self.attach_memory(memory, &options, &mut |_| {})) {
+            let text = format!("the memory beside the flash was not attached again when the volume grew: {error}");
+            self.events.push(Condition::new("memory-not-attached", Severity::Notice, text));
+        }
+        grown
+    }
+
+    fn grow_alone(&mut self, blocks: u32) -> Result<()> {
         let before = *self.log.layout();
         let grown = self.check_growth(&before, blocks)?;
         self.prepare_writing()?;
@@ -78,9 +99,6 @@ impl Core {
         let invalid = |detail| Err(Error::new(ErrorKind::Invalid, detail));
         if blocks < before.geometry.blocks {
             return invalid(format!("{blocks} erase blocks are fewer than the {} there are", before.geometry.blocks));
-        }
-        if self.index.entries().memory().is_some() {
-            return invalid("a memory is beside the flash: detach it first, and attach it again".into());
         }
         let grown = before.grown(blocks)?;
         if !SegmentTable::can_describe(&grown) {

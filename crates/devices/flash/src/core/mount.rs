@@ -370,6 +370,11 @@ impl Core {
     }
 
     pub fn detach_memory(&mut self) -> Result<()> {
+        self.give_memory_up("it was detached")
+    }
+
+    /// Goes on with the flash alone, which has everything then, because of `why`.
+    pub(super) fn give_memory_up(&mut self, why: &str) -> Result<()> {
         self.log.store().latch().check()?;
         if self.index.entries().memory().is_none() {
             return Err(invalid("there is no memory to detach"));
@@ -378,7 +383,7 @@ impl Core {
         if self.log.is_chain_broken() {
             self.checkpoint(false)?;
         }
-        self.checkpoints.give_memory_up(&mut self.index, &mut self.log, String::from("it was detached"))
+        self.checkpoints.give_memory_up(&mut self.index, &mut self.log, String::from(why))
     }
 
     pub fn check_attachable(&self) -> Result<()> {

@@ -182,7 +182,7 @@ fn grow_mount(directory: &Path, bytes: u64) -> Result<()> {
         Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),
         Errno::NOSPC => Error::new(Class::HostFull, what, "the file system that holds the image has no room"),
         Errno::INVAL => Error::new(Class::BadSize, what, "its device cannot be so large, or it cannot grow as it is")
-            .hint("`onode resize -n` tells what there is room for; a memory beside the flash is detached first"),
+            .hint("`onode resize -n` tells what there is room for"),
         errno => Error::host(&what, &errno.into()),
     })
 }
