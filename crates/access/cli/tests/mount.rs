@@ -180,6 +180,24 @@ fn a_read_only_mount_changes_nothing() {
 }
 
 #[test]
+fn the_server_keeps_a_name_that_systemd_spares() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("spared");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).arg0("@onode").succeeds();
+    let lines = fs::read_dir("/proc").expect("processes").flatten().map(|process| {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).into_owned()
+    });
+    let wanted = format!("\0{}\0", directory.display());
+    let servers: Vec<_> = lines.filter(|line| line.contains("\0--serve\0") && line.contains(&wanted)).collect();
+    assert!(servers.len() == 1 && servers[0].starts_with("@onode\0"), "{servers:?}");
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
 fn files_behave_as_files_do() {
     if !has_fuse() {
         return;

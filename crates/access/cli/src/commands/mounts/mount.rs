@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -163,6 +164,10 @@ pub fn in_background(
         let mut command = Command::new(&program);
         command.args(["mount", "--serve", "-o", options]).args(settings.telling.as_flags()).args(keys.as_flags()?);
         command.arg("--").arg(&image).arg(&directory).current_dir("/");
+        // systemd spares such processes at the end, until the root that they serve can go.
+        if let Some(name) = std::env::args_os().next().filter(|name| name.as_encoded_bytes().starts_with(b"@")) {
+            command.arg0(name);
+        }
         outcome_of(&mut command, input).map_err(|error| Error::host(what, &error))
     };
     let reads_input = settings.keys.passphrase_file.as_ref().is_some_and(|path| path.as_os_str() == STANDARD_INPUT);
