@@ -1,13 +1,20 @@
-//! Signals that ask for an end (interrupt, termination, hang-up), as a wake-up or as a flag.
+//! Signals that ask for an end (interrupt, termination, hang-up), as a wake-up or as a flag, and
+//! those that stop a process which must not be stopped.
 
+use nix::sys::signal::{SigEvent, SigevNotify, Signal};
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
+use nix::time::ClockId;
 use onode::{Class, Error, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
+/// How long somebody may stop a process that must not be stopped.
+const STOPPED_MOST: Duration = Duration::from_secs(1);
 const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 const WHAT: &str = "cannot listen for signals";
 
@@ -36,6 +43,26 @@ pub fn forward<T: Send + 'static>(to: Sender<T>, tell: fn(&'static str) -> T) ->
             }
         })
         .map_err(|error| Error::new(Class::General, WHAT, error.to_string()))?;
+    Ok(())
+}
+
+/// Has the kernel continue this process soon whenever it is stopped, for the rest of its life. Who
+/// stops the server of the root would wait for it at the next file: systemd stops all processes
+/// while it ends them, and looks into `/etc` meanwhile.
+///
+/// # Errors
+/// If there is no such timer.
+pub fn stay_running() -> Result<()> {
+    let failed = |why: String| Error::new(Class::General, "cannot stay running", why);
+    // Kernels of today set a timer aside whose signal nobody hears.
+    flag::register(SIGCONT, Arc::default()).map_err(|error| failed(error.to_string()))?;
+    let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
+    let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(|errno| failed(errno.to_string()))?;
+    timer
+        .set(Expiration::Interval(STOPPED_MOST.into()), TimerSetTimeFlags::empty())
+        .map_err(|errno| failed(errno.to_string()))?;
+    // It ends with the process.
+    std::mem::forget(timer);
     Ok(())
 }
 

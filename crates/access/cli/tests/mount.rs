@@ -180,6 +180,33 @@ fn a_read_only_mount_changes_nothing() {
 }
 
 #[test]
+fn the_server_of_a_root_is_spared_and_goes_on_when_it_is_stopped() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("spared");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).arg0("@onode").succeeds();
+    let wanted = format!("\0{}\0", directory.display());
+    let servers: Vec<_> = fs::read_dir("/proc")
+        .expect("processes")
+        .flatten()
+        .filter_map(|process| {
+            let line = String::from_utf8_lossy(&fs::read(process.path().join("cmdline")).ok()?).into_owned();
+            (line.contains("\0--serve\0") && line.contains(&wanted)).then(|| (process.file_name(), line))
+        })
+        .collect();
+    let [(server, line)] = &servers[..] else { panic!("{servers:?}") };
+    assert!(line.starts_with("@onode\0"), "{line}");
+    // systemd does so with all processes, and then asks for files of the root.
+    for _ in 0..2 {
+        assert!(Command::new("kill").arg("-STOP").arg(server).status().expect("kill").success());
+        fs::write(directory.join("file"), b"written").expect("write");
+    }
+    onode!("umount", &directory).succeeds();
+}
+
+#[test]
 fn files_behave_as_files_do() {
     if !has_fuse() {
         return;

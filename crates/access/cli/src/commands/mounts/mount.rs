@@ -8,6 +8,7 @@ use crate::commands::mounts::session::{Manner, Session};
 use crate::commands::mounts::up::refuse_directory;
 use crate::keys::{self, KeyArguments, STANDARD_INPUT};
 use crate::location;
+use crate::signals;
 use crate::watch::settings::Settings;
 use onode::{Class, Error, Result, Spec};
 use onode_console::Output;
@@ -17,6 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -163,6 +165,7 @@ pub fn in_background(
         let mut command = Command::new(&program);
         command.args(["mount", "--serve", "-o", options]).args(settings.telling.as_flags()).args(keys.as_flags()?);
         command.arg("--").arg(&image).arg(&directory).current_dir("/");
+        command.arg0(name_of_root_server().unwrap_or_else(|| program.clone().into()));
         outcome_of(&mut command, input).map_err(|error| Error::host(what, &error))
     };
     let reads_input = settings.keys.passphrase_file.as_ref().is_some_and(|path| path.as_os_str() == STANDARD_INPUT);
@@ -190,6 +193,12 @@ pub fn in_background(
     }
 }
 
+/// The name that this process was called by, if it begins as that of the server of the root does:
+/// systemd spares processes of such a name at the end, until the root can go.
+fn name_of_root_server() -> Option<OsString> {
+    std::env::args_os().next().filter(|name| name.as_encoded_bytes().starts_with(b"@"))
+}
+
 /// Starts a background process, gives it what it is to read, and hears what came of it.
 fn outcome_of(command: &mut Command, input: Option<&[u8]>) -> std::io::Result<Outcome> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
@@ -211,6 +220,9 @@ fn serve(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<
     // and then there is nothing to leave.
     let _ = rustix::process::setsid();
     let started = (|| {
+        if name_of_root_server().is_some() {
+            signals::stay_running()?;
+        }
         let spec = location::spec(&arguments.image)?;
         Session::start(&spec, &arguments.directory, &arguments.how.settings(keys)?, Manner::Background)
     })();
