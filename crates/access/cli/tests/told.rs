@@ -1,7 +1,7 @@
 //! What is wrong is told: by the end of a mount, its log, its metrics, its hook, and by `onode
 //! health`.
 
-use crate::common::{Expect, Place, Running, has_fuse, is_clear, is_mounted, is_root, wait_until};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, is_mounted, is_root, unmount, wait_until};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -308,4 +308,29 @@ fn a_loss_needs_consent() {
         onode!("mount", "-o", "accept-loss", &spec, &mnt).succeeds();
         onode!("umount", &mnt).succeeds();
     }
+}
+
+/// Who asks a server that was stopped would wait until it goes on.
+#[test]
+fn health_tells_of_a_server_that_does_not_answer() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("silent");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let server = Running::up(&directory, &image);
+    server.signal("STOP");
+    for target in [Some(&directory), Some(&image), None] {
+        let mut health = onode!("health");
+        let health = health.args(target).output().expect("it runs");
+        let said = String::from_utf8_lossy(&health.stdout).into_owned();
+        server.signal("CONT");
+        assert_eq!(health.status.code(), Some(5), "{said}");
+        assert!(said.contains("server-silent") && said.contains("kill -CONT"), "{said}");
+        wait_until("it answers", || onode!("health", &directory).status().expect("it runs").success());
+        server.signal("STOP");
+    }
+    server.signal("CONT");
+    unmount(&directory);
+    server.ends_well();
 }

@@ -1,5 +1,8 @@
 //! `onode health`: whether volumes are well, in one word, one line for each thing that is wrong,
 //! and one exit code.
+//!
+//! Who asks a server that is stopped, or waits for a disk that hangs, cannot be woken, so a process
+//! of its own asks first.
 
 use crate::commands::state::ask;
 use crate::location::{self, Consent};
@@ -12,6 +15,13 @@ use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Exit codes that no class of errors has.
 const NOTICE: u8 = 3;
@@ -24,7 +34,7 @@ const FAILED: u8 = 5;
     or room is less than it should be; 5 failed: data is lost or damaged, or nothing can be changed. Of several volumes the\n\
     worst counts. Any other code: it could not be told (see `onode --help`).\n\n\
     Each condition has a code that does not change, for example read-only, write-back-failed, last-unmount-failed,\n\
-    last-mount-killed, fast-disk-away. It is not `onode check`: nothing is read to verify it.\n\n\
+    last-mount-killed, fast-disk-away, server-silent. It is not `onode check`: nothing is read to verify it.\n\n\
     A mount tells of conditions in its log, in a file of metrics (`onode mount --metrics FILE`) and by a program\n\
     (`onode mount --hook PROGRAM`), which is run for each one that is degraded or failed with ONODE_CODE, ONODE_SEVERITY,\n\
     ONODE_TEXT, ONODE_REMEDY, ONODE_MOUNT and ONODE_VOLUME in its environment, and ended after a minute.\n\n\
@@ -38,6 +48,9 @@ pub struct Arguments {
     /// All mounts on this machine.
     #[arg(long)]
     all: bool,
+    /// Only ask the mount, and say nothing.
+    #[arg(long, hide = true, requires = "target")]
+    probe: bool,
 }
 
 /// The health of volumes.
@@ -57,6 +70,10 @@ struct ConditionRow {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+    if let Some(target) = arguments.target.as_ref().filter(|_| arguments.probe) {
+        let directory = Path::new(target);
+        return Ok(u8::from(onode_fuse::is_dead(directory) || ask::health_of(directory).is_err()));
+    }
     let mut unknown = None;
     let volumes = match &arguments.target {
         Some(target) => vec![of_target(target)?],
@@ -86,6 +103,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn of_target(target: &OsStr) -> Result<ConditionRow> {
     let path = Path::new(target);
+    // Nothing else is asked about a mount that may hang.
+    let named = std::path::absolute(path).ok();
+    let mounts = onode_fuse::all_mounts()?.into_iter().rev().filter(Mounted::is_ours);
+    if let Some(mounted) = mounts.into_iter().find(|mounted| named.as_ref() == Some(&mounted.directory)) {
+        return of_mount(&mounted);
+    }
     // A dead mount is no directory to anybody who asks.
     if path.is_dir() || onode_fuse::is_dead(path) {
         return of_mount(&onode_fuse::our_mount_at(path, format!("cannot tell the health of {}", path.display()))?);
@@ -111,7 +134,12 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
 
 fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     let directory = mounted.directory.as_path();
-    let health = if onode_fuse::is_dead(directory) {
+    let health = if !answers(directory) {
+        let text = format!("the server of the mount does not answer for {} s", PATIENCE.as_secs());
+        let remedy = "it is stopped (`kill -CONT` continues it) or waits for a device that hangs, which \
+            the kernel's log tells (`dmesg`)";
+        Health::new(vec![Condition::new("server-silent", Severity::Failed, text).remedy(remedy)]).into()
+    } else if onode_fuse::is_dead(directory) {
         let condition = Condition::new("server-gone", Severity::Failed, "the server of the mount was killed")
             .remedy(format!("onode umount {}; the next mount goes on with what was synced", directory.display()));
         Health::new(vec![condition]).into()
@@ -120,6 +148,27 @@ fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     };
     let directory = Some(directory.display().to_string());
     Ok(ConditionRow { volume: mounted.source.to_string_lossy().into_owned(), directory, health })
+}
+
+/// Whether the server of a mount answers in time, if only that it cannot.
+fn answers(directory: &Path) -> bool {
+    let asked = std::env::current_exe().and_then(|program| {
+        let mut command = Command::new(program);
+        command.args(["health", "--probe"]).arg(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    });
+    // Without a process to ask there is only asking.
+    let Ok(mut asking) = asked else { return true };
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if !matches!(asking.try_wait(), Ok(None)) {
+            return true;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    // It ends as soon as it is answered.
+    let _ = asking.kill();
+    false
 }
 
 impl fmt::Display for Report {
