@@ -98,6 +98,8 @@ pub mod medium {
     pub use crate::open::device::{check_medium, repair_medium};
     #[cfg(feature = "flash")]
     pub use crate::open::flash::dump::*;
+    #[cfg(feature = "flash")]
+    pub use crate::open::flash::pages::{PagesDump, SpareArea, dump_pages};
     pub use crate::open::medium::{MediumFinding, MediumRepaired, MediumReport};
 }
 

@@ -14,6 +14,7 @@ mod full_volumes;
 mod hints;
 mod last_sync;
 mod mapped;
+mod pages;
 mod rewrite;
 mod services;
 mod settings;

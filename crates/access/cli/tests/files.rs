@@ -343,3 +343,27 @@ fn structures_of_the_medium_can_be_looked_at() {
     onode!("dump", &image, "segment", "9999999").fails(20);
     onode!("dump", &image, "onode", "9999999").fails(20);
 }
+
+#[test]
+fn pages_are_written_for_a_flash_programmer() {
+    let place = Place::new("pages");
+    let (image, pages) = (place.path("disk.img"), place.path("disk.bin"));
+    let spec = format!("flash:{},size=4M,page=2K,spare=40,pages-per-block=16", image.display());
+    onode!("mkfs", &spec).succeeds();
+    let json = onode!("--json", "dump", &image, "pages", &pages, "--spare", "64", "--at", "2").succeeds();
+    assert!(json.contains("\"blocks\": 128") && json.contains("\"bytes\": 4325376"), "{json}");
+    let bytes = fs::read(&pages).expect("pages");
+    assert_eq!(bytes.len(), 128 * 16 * (2048 + 64));
+    let error = onode!("dump", &image, "pages", &pages).fails(21);
+    assert!(error.contains("--force"), "{error}");
+    let all = onode!("dump", &image, "pages", "-").output().expect("it runs").stdout;
+    assert_eq!(all.len(), 128 * 16 * (2048 + 40));
+    assert!(onode!("dump", &image, "pages", &pages, "--force").succeeds().contains("2048 + 40 bytes"));
+    assert!(fs::read(&pages).expect("pages") == all);
+    // What was wrong leaves no file.
+    let none = place.path("none.bin");
+    onode!("dump", &image, "pages", &none, "--spare", "40", "--at", "2").fails(19);
+    onode!("dump", &image, "pages", &none, "--spare", "64").fails(2);
+    onode!("dump", place.path("missing"), "pages", &none).fails(20);
+    assert!(!none.exists());
+}

@@ -5,6 +5,7 @@ mod check;
 pub mod dump;
 mod make;
 mod nand;
+pub mod pages;
 mod raw;
 
 use crate::error::{Class, Error, Result};

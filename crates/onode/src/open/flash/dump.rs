@@ -51,7 +51,7 @@ fn explain<T>(spec: &Spec, dumped: onode_object::Result<T>) -> Result<T> {
     })
 }
 
-fn open(spec: &Spec) -> Result<Box<dyn Nand>> {
+pub(super) fn open(spec: &Spec) -> Result<Box<dyn Nand>> {
     match (spec, spec.image_path()) {
         (Spec::Flash(flash), Some(path)) => open_nand(spec, path, &flash.shape, true),
         (_, Some(_)) => Err(Error::new(

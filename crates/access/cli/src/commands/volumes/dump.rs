@@ -5,18 +5,25 @@
 //! shown.
 
 use crate::location;
-use onode::medium::{AttributeDump, ExtentDump, NodeDump, OnodeDump, ReferenceDump, SegmentDump, SuperblockDump};
-use onode::{Result, medium};
+use indicatif::{ProgressBar, ProgressStyle};
+use onode::medium::{
+    AttributeDump, ExtentDump, NodeDump, OnodeDump, PagesDump, ReferenceDump, SegmentDump, SpareArea, SuperblockDump,
+};
+use onode::{Class, Error, Result, Spec, medium};
 use onode_console::Output;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode dump disk.img superblock\n  onode dump disk.img segment 5\n  \
     onode dump disk.img onode 64      the number is the file's inode number (`ls -i`)\n  \
-    onode dump disk.img tree --object 64")]
+    onode dump disk.img tree --object 64\n  \
+    onode dump rootfs.img pages rootfs.bin --spare 64 --at 2    for a flash programmer")]
 pub struct Arguments {
     /// The image or device spec.
     image: OsString,
@@ -43,6 +50,24 @@ enum What {
         /// Only those that may hold entries of this object.
         #[arg(long, value_name = "ID")]
         object: Option<u64>,
+    },
+    /// All pages with their spare areas, as a flash programmer writes them to a chip.
+    #[command(
+        after_help = "Blocks keep their numbers, so those that are bad on the chip must be ones that hold nothing here.\n\
+        A chip that has others gets its files when it is mounted: `onode mkfs /dev/mtdN --from DIR`, `onode receive`."
+    )]
+    Pages {
+        /// The file to write; - for standard output.
+        file: PathBuf,
+        /// Bytes of the spare area of a page on the chip. Default: those that the volume uses.
+        #[arg(long, value_name = "BYTES", requires = "at")]
+        spare: Option<u32>,
+        /// Where in the spare area the bytes begin that the chip's driver leaves to others.
+        #[arg(long, value_name = "BYTE", requires = "spare")]
+        at: Option<u32>,
+        /// Replace the file if there is one.
+        #[arg(short, long)]
+        force: bool,
     },
 }
 
@@ -84,8 +109,56 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             let tree = medium::dump_tree(&spec, *object)?;
             Dump { text: tree.to_string(), value: tree.nodes.iter().map(node).collect() }
         }
+        What::Pages { file, spare, at, force } => {
+            let area = spare.zip(*at).map(|(bytes, at)| SpareArea { bytes, at });
+            return write_pages(&spec, file, area, *force, output);
+        }
     };
     output.report(&dump)?;
+    Ok(0)
+}
+
+/// Writes the pages of a medium to a file, which is gone again if that fails.
+fn write_pages(spec: &Spec, file: &Path, area: Option<SpareArea>, force: bool, output: &Output) -> Result<u8> {
+    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("writing {bar:30} {pos}/{len} blocks {eta}") {
+        bar.set_style(style);
+    }
+    if file.as_os_str() == "-" {
+        medium::dump_pages(spec, area, &mut BufWriter::new(io::stdout().lock()), &mut |_, _| {})?;
+        return Ok(0);
+    }
+    let mut options = File::options();
+    options.write(true).create(force).create_new(!force).truncate(force);
+    let opened = options.open(file).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let what = format!("cannot write {}", file.display());
+            Error::new(Class::Exists, what, "it exists already").hint("--force replaces it")
+        }
+        _ => Error::host_file("write", file, &error),
+    })?;
+    let written = medium::dump_pages(spec, area, &mut BufWriter::new(opened), &mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let PagesDump { page_bytes, spare_bytes, pages_per_block, blocks, programmed_blocks, bytes } =
+        written.inspect_err(|_| _ = std::fs::remove_file(file))?;
+    let text = format!(
+        "{}: {blocks} blocks of {pages_per_block} pages of {page_bytes} + {spare_bytes} bytes, {programmed_blocks} of them \
+         programmed, {bytes} bytes",
+        file.display()
+    );
+    let value = json!({
+        "file": file,
+        "page_bytes": page_bytes,
+        "spare_bytes": spare_bytes,
+        "pages_per_block": pages_per_block,
+        "blocks": blocks,
+        "programmed_blocks": programmed_blocks,
+        "bytes": bytes,
+    });
+    output.report(&Dump { text, value })?;
     Ok(0)
 }
 
