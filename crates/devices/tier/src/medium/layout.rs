@@ -86,10 +86,17 @@ impl Layout {
         }
         let pages = self.first_pages + self.areas.pages();
         let wanted = blocks.div_ceil(BITS_PER_PAGE);
-        let areas = self.areas.grown(self.blocks, pages, wanted, more).filter(|_| blocks <= MOST_BLOCKS);
-        let too_often = || invalid(format!("a volume of {} blocks cannot become one of {blocks}", self.blocks));
-        let layout = Self { blocks, areas: areas.ok_or_else(too_often)?, ..*self };
-        if layout.is_sound() { Ok(layout) } else { Err(too_often()) }
+        let too_often = || {
+            let places = self.areas.all().len();
+            invalid(format!("it has grown too often: its bitmap lies in {places} more places, and cannot have another"))
+        };
+        let areas = self.areas.grown(self.blocks, pages, wanted, more).ok_or_else(too_often)?;
+        let layout = Self { blocks, areas, ..*self };
+        if layout.is_sound() {
+            Ok(layout)
+        } else {
+            Err(invalid(format!("{bytes} bytes are more than a volume can have")))
+        }
     }
 
     /// Whether the volume is larger than it was made, with pages of the bitmap elsewhere.
