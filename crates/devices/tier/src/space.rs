@@ -144,7 +144,7 @@ impl Space {
         let before = core::mem::replace(&mut self.layout, *layout).blocks;
         self.bitmap.grow(layout);
         let mut first = before;
-        for area in layout.areas.all().iter().filter(|area| area.first >= before) {
+        for area in layout.areas.from(before) {
             self.come(first, area.first);
             first = area.end();
         }

@@ -12,11 +12,9 @@ use crate::fast::Piece;
 use crate::index::tree::ChangedNode;
 use crate::log::commits::Commits;
 use crate::medium::anchors::{Anchors, Snapshot};
-use crate::medium::errors::bug;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
 use crate::space::{Space, no_room};
-use alloc::format;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
 use onode_object::Result;
@@ -91,11 +89,7 @@ impl Checkpoints {
         let nodes = index.write_changed(&mut || space.allocate_node().ok_or_else(no_room))?;
         let layout = index.layout();
         let pages = space.checkpoint_pages(self.epoch)?.into_iter();
-        let place = |(page, slot, bytes)| {
-            let block = layout.bitmap_block(page, slot);
-            let block = block.ok_or_else(|| bug(format!("page {page} of the bitmap has no place")))?;
-            Ok((block, bytes, None))
-        };
+        let place = |(page, slot, bytes)| Ok((layout.bitmap_block(page, slot)?, bytes, None));
         let pages = pages.map(place).collect::<Result<_>>()?;
         let placed = |node: ChangedNode| (node.block, node.bytes, Some(Piece::of_node(node.block, node.crc)));
         let nodes = nodes.into_iter().map(placed).collect();

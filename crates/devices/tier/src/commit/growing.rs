@@ -27,8 +27,7 @@ impl Home<'_> {
         self.lengthen_disk((grown.blocks + 1) * BLOCK)?;
         self.write_all_superblocks().map_err(|error| self.fail(error))?;
         let before = self.volume.core.lock().superblock().layout;
-        let areas = grown.areas.all().iter().filter(|area| area.first >= before.blocks);
-        for area in areas {
+        for area in grown.areas.from(before.blocks) {
             let bytes = (area.end() - area.first) * BLOCK;
             let zeroed = self.disks.big.lock().zero(area.first * BLOCK, bytes);
             zeroed.map_err(|error| from_media("clearing what came to the big disk", &error))?;

@@ -74,30 +74,33 @@ impl BitmapAreas {
         self.all().iter().fold(0, |sum: u64, area| sum.saturating_add(area.pages))
     }
 
-    /// The first block of a page of those in areas, counted from 0.
-    #[must_use]
-    pub fn block_of(&self, page: u64) -> Option<u64> {
+    /// Those that came with the blocks from `first` on.
+    pub fn from(&self, first: u64) -> impl Iterator<Item = &BitmapArea> {
+        self.all().iter().filter(move |area| area.first >= first)
+    }
+
+    /// The area of a page of those in areas, counted from 0, and which of its pages that is.
+    fn area_of(&self, page: u64) -> Option<(&BitmapArea, u64)> {
         let mut left = page;
         for area in self.all() {
             if left < area.pages {
-                return Some(area.first + 2 * left);
+                return Some((area, left));
             }
             left -= area.pages;
         }
         None
     }
 
-    /// Pages of the area of this page, from it on.
+    /// The first block of such a page.
+    #[must_use]
+    pub fn block_of(&self, page: u64) -> Option<u64> {
+        self.area_of(page).map(|(area, number)| area.first + 2 * number)
+    }
+
+    /// Pages of the area of such a page, from it on.
     #[must_use]
     pub fn pages_from(&self, page: u64) -> u64 {
-        let mut left = page;
-        for area in self.all() {
-            if left < area.pages {
-                return area.pages - left;
-            }
-            left -= area.pages;
-        }
-        0
+        self.area_of(page).map_or(0, |(area, number)| area.pages - number)
     }
 
     /// Whether none of `first..end` lies in an area.

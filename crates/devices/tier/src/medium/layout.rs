@@ -2,7 +2,7 @@
 //! content. What came when the volume grew begins with the pages of the bitmap for it.
 
 use crate::medium::bitmap_areas::BitmapAreas;
-use crate::medium::errors::invalid;
+use crate::medium::errors::{bug, invalid};
 use alloc::format;
 use onode_object::Result;
 
@@ -132,14 +132,17 @@ impl Layout {
         self.blocks.div_ceil(BITS_PER_PAGE)
     }
 
-    /// The block of a slot of a page of the bitmap; `None` if there is no such page.
-    #[must_use]
-    pub fn bitmap_block(&self, page: u64, slot: u8) -> Option<u64> {
+    /// The block of a slot of a page of the bitmap.
+    ///
+    /// # Errors
+    /// `Bug` if there is no such page.
+    pub fn bitmap_block(&self, page: u64, slot: u8) -> Result<u64> {
         let first = match page.checked_sub(self.first_pages) {
             None => Some(SUPERBLOCKS + self.ring_blocks + 2 * page),
             Some(page) => self.areas.block_of(page),
         };
-        first.map(|first| first + u64::from(slot))
+        let first = first.ok_or_else(|| bug(format!("page {page} of the bitmap has no place")))?;
+        Ok(first + u64::from(slot))
     }
 
     /// Pages of the bitmap that lie in a row from this one on.

@@ -67,8 +67,7 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
     // Nothing of what was there before may be taken for a part of this volume.
     big.zero(0, layout.first_free() * BLOCK).map_err(failed)?;
     for (page, slot, bytes) in pages {
-        let Some(block) = layout.bitmap_block(page, slot) else { continue };
-        big.write_at(block * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
+        big.write_at(layout.bitmap_block(page, slot)? * BLOCK, &bytes, IoTag::Summary).map_err(failed)?;
     }
     big.flush().map_err(failed)?;
     let bytes = superblock.encode();
@@ -232,7 +231,7 @@ fn load_bitmap(disks: &Disks, superblock: &Superblock) -> Option<Bitmap> {
     while first < layout.bitmap_pages() {
         let pages = PAGES.min(layout.bitmap_row(first)).max(1);
         let part = bytes.get_mut(..2 * pages as usize * BLOCK_BYTES)?;
-        disks.read(layout.bitmap_block(first, 0)?, part, IoTag::Recovery).ok()?;
+        disks.read(layout.bitmap_block(first, 0).ok()?, part, IoTag::Recovery).ok()?;
         for (page, slots) in (first..).zip(part.chunks_exact(2 * BLOCK_BYTES)) {
             let (one, two) = slots.split_at(BLOCK_BYTES);
             if !bitmap.load(page, &[one, two], superblock.checkpoint) {

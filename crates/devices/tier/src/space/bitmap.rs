@@ -62,7 +62,7 @@ impl Bitmap {
         self.dirty.extend(had..pages);
         self.free += layout.blocks.saturating_sub(self.blocks);
         let before = core::mem::replace(&mut self.blocks, layout.blocks);
-        for area in layout.areas.all().iter().filter(|area| area.first >= before) {
+        for area in layout.areas.from(before) {
             self.take(area.first, area.end() - area.first);
         }
     }
