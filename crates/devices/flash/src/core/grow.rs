@@ -40,27 +40,27 @@ impl Core {
     pub fn grow(&mut self, blocks: u32) -> Result<()> {
         self.log.store().latch().check()?;
         let before = *self.log.layout();
-        self.check_growth(&before, blocks)?;
+        let grown = self.check_growth(&before, blocks)?;
         if self.index.entries().memory().is_none() {
-            return self.grow_alone(blocks);
+            return self.grow_alone(&before, &grown);
         }
         let Some(finder) = self.finder() else {
             let why = "a memory is beside the flash: detach it first, and attach it again";
             return Err(Error::new(ErrorKind::Invalid, why));
         };
         self.give_memory_up("the volume grew")?;
-        let grown = self.grow_alone(blocks);
+        let outcome = self.grow_alone(&before, &grown);
         let found = finder.find();
         if let Err(error) = found.and_then(|(memory, options)| self.attach_memory(memory, &options, &mut |_| {})) {
             let text = format!("the memory beside the flash was not attached again when the volume grew: {error}");
             self.events.push(Condition::new("memory-not-attached", Severity::Notice, text));
         }
-        grown
+        outcome
     }
 
-    fn grow_alone(&mut self, blocks: u32) -> Result<()> {
-        let before = *self.log.layout();
-        let grown = self.check_growth(&before, blocks)?;
+    /// Grows a volume without a memory beside it.
+    fn grow_alone(&mut self, before: &Layout, grown: &Layout) -> Result<()> {
+        let blocks = grown.geometry.blocks;
         self.prepare_writing()?;
         self.checkpoint(true)?;
         if !self.checkpoints.ring().is_at(End::Start) {
@@ -80,7 +80,7 @@ impl Core {
         for block in grown.superblocks.at(End::Far) {
             self.log.medium().write("clear superblocks", |nand| ring::clear_block(nand, block))?;
         }
-        self.take_up(&before, &grown)?;
+        self.take_up(before, grown)?;
         if is_planted(Bug::GrownTooEarly) {
             self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
         }
