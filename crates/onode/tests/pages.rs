@@ -2,7 +2,7 @@
 
 use crate::common::Folder;
 use onode::medium::{SpareArea, dump_pages};
-use onode::{Class, Spec, Volume};
+use onode::{Class, Result, Spec, Volume};
 use onode_media::image::{CreateOptions, ImageNand};
 use onode_media::{BlockAddress, Geometry, IoTag, Nand, PageAddress};
 use std::path::Path;
@@ -13,6 +13,14 @@ const AREA: SpareArea = SpareArea { bytes: 64, at: 2 };
 
 fn content(number: usize) -> Vec<u8> {
     onode_base::Prng::new(number as u64).next_u64().to_le_bytes().repeat(700 * (number + 1))
+}
+
+/// Takes all pages.
+fn keep(pages: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<bool> {
+    |bytes| {
+        pages.extend_from_slice(bytes);
+        Ok(true)
+    }
 }
 
 /// What a programmer makes of it on a chip where `bad` is a bad block.
@@ -52,7 +60,7 @@ fn pages_that_were_programmed_to_a_chip_are_the_volume() {
     drop(volume);
     let spec = Spec::parse(&spec).expect("a spec");
     let (mut pages, mut last) = (Vec::new(), 0);
-    let written = dump_pages(&spec, Some(AREA), &mut pages, &mut |done, all| {
+    let written = dump_pages(&spec, Some(AREA), &mut keep(&mut pages), &mut |done, all| {
         assert!(done == last && all == 256);
         last += 1;
     });
@@ -90,12 +98,12 @@ fn a_spare_area_that_is_too_small_is_refused() {
     Volume::open_or_create(&spec).expect("a volume").close().expect("closed");
     let spec = Spec::parse(&spec).expect("a spec");
     for (bytes, at) in [(41, 2), (39, 0), (64, 25), (64, u32::MAX)] {
-        let refused = dump_pages(&spec, Some(SpareArea { bytes, at }), &mut Vec::new(), &mut |_, _| {});
+        let refused = dump_pages(&spec, Some(SpareArea { bytes, at }), &mut keep(&mut Vec::new()), &mut |_, _| {});
         assert_eq!(refused.unwrap_err().class, Class::BadSize, "{bytes} {at}");
     }
     let mut pages = Vec::new();
-    let written = dump_pages(&spec, None, &mut pages, &mut |_, _| {}).expect("pages");
+    let written = dump_pages(&spec, None, &mut keep(&mut pages), &mut |_, _| {}).expect("pages");
     assert_eq!(written.spare_bytes, 40);
     let memory = Spec::parse("ram:size=1M").expect("a spec");
-    assert_eq!(dump_pages(&memory, None, &mut pages, &mut |_, _| {}).unwrap_err().class, Class::Usage);
+    assert_eq!(dump_pages(&memory, None, &mut keep(&mut pages), &mut |_, _| {}).unwrap_err().class, Class::Usage);
 }

@@ -5,6 +5,7 @@
 //! fsck(8) and mount(8).
 #![forbid(unsafe_code)]
 
+mod bar;
 mod commands;
 mod figures;
 mod keys;

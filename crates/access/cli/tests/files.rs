@@ -360,7 +360,12 @@ fn pages_are_written_for_a_flash_programmer() {
     assert_eq!(all.len(), 128 * 16 * (2048 + 40));
     assert!(onode!("dump", &image, "pages", &pages, "--force").succeeds().contains("2048 + 40 bytes"));
     assert!(fs::read(&pages).expect("pages") == all);
-    // What was wrong leaves no file.
+    // What was wrong leaves no file, and those that were there as they were.
+    onode!("dump", &image, "pages", &pages, "--force", "--spare", "40", "--at", "2").fails(19);
+    assert!(fs::read(&pages).expect("pages") == all);
+    let before = fs::read(&image).expect("the image");
+    assert!(onode!("dump", &image, "pages", &image, "--force").fails(2).contains("the image itself"));
+    assert!(fs::read(&image).expect("the image") == before);
     let none = place.path("none.bin");
     onode!("dump", &image, "pages", &none, "--spare", "40", "--at", "2").fails(19);
     onode!("dump", &image, "pages", &none, "--spare", "64").fails(2);

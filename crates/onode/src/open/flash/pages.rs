@@ -5,9 +5,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::failure::medium_error;
 use crate::open::flash::dump::open;
 use crate::spec::Spec;
-use onode_media::{Geometry, IoTag, MediaErrorKind, Nand};
-use onode_object::ErrorKind;
-use std::io::Write;
+use onode_media::{BlockAddress, Geometry, IoTag, Nand};
 use std::path::Path;
 
 /// How large the spare area of a page is on a chip, and where in it the bytes lie that its driver
@@ -38,17 +36,17 @@ pub struct PagesDump {
     pub bytes: u64,
 }
 
-/// Writes all pages of a medium to `out`, in order: data, then spare area. Erased pages are 0xff.
+/// Hands all pages of a medium to `put`, in order: data, then spare area. Erased pages are 0xff.
 /// Without `area`, spare areas have the bytes that the volume uses of them. `progress` is told how
-/// many blocks are done, of how many.
+/// many blocks are done, of how many. It ends early when `put` says that nobody wants more.
 ///
 /// # Errors
 /// `Usage` if the volume is not on flash, `BadSize` for an area that its spare bytes do not fit
-/// into, `Damaged` for a page that cannot be read; those of opening it and of `out`.
+/// into, `Damaged` for a page that cannot be read; those of opening it and of `put`.
 pub fn dump_pages(
     spec: &Spec,
     area: Option<SpareArea>,
-    out: &mut dyn Write,
+    put: &mut dyn FnMut(&[u8]) -> Result<bool>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PagesDump> {
     let what = || format!("cannot write the pages of {spec}");
@@ -65,6 +63,7 @@ pub fn dump_pages(
     let (page_bytes, spare_bytes) = (shape.page_bytes as usize, shape.spare_bytes as usize);
     let pages = shape.pages_per_block as usize;
     let (mut data, mut spare) = (vec![0; pages * page_bytes], vec![0; pages * spare_bytes]);
+    let mut all = Vec::new();
     let mut written = PagesDump {
         page_bytes: shape.page_bytes,
         spare_bytes: area.bytes,
@@ -75,21 +74,21 @@ pub fn dump_pages(
     };
     for block in 0..shape.blocks {
         progress(u64::from(block), u64::from(shape.blocks));
-        read_block(&mut *nand, &shape, block, &mut data, &mut spare)
-            .map_err(|error| unread(medium_error(what(), path, &error), &error))?;
+        read_block(&mut *nand, &shape, BlockAddress(block), &mut data, &mut spare)
+            .map_err(|error| medium_error(what(), path, &error))?;
         written.programmed_blocks += u32::from(data.iter().chain(&spare).any(|byte| *byte != 0xff));
+        all.clear();
         for (number, page) in data.chunks_exact(page_bytes).enumerate() {
-            let mut all = vec![0xff; area.bytes as usize];
-            let (from, at) = (number * spare_bytes, area.at as usize);
-            if let (Some(to), Some(of)) = (all.get_mut(at..at + spare_bytes), spare.get(from..from + spare_bytes)) {
-                to.copy_from_slice(of);
-            }
-            let write = out.write_all(page).and_then(|()| out.write_all(&all));
-            write.map_err(|error| Error::host(what(), &error))?;
-            written.bytes += (page.len() + all.len()) as u64;
+            all.extend_from_slice(page);
+            all.resize(all.len() + area.at as usize, 0xff);
+            all.extend(spare.iter().skip(number * spare_bytes).take(spare_bytes));
+            all.resize((number + 1) * (page_bytes + area.bytes as usize), 0xff);
+        }
+        written.bytes += all.len() as u64;
+        if !put(&all)? {
+            break;
         }
     }
-    out.flush().map_err(|error| Error::host(what(), &error))?;
     Ok(written)
 }
 
@@ -97,23 +96,14 @@ pub fn dump_pages(
 fn read_block(
     nand: &mut dyn Nand,
     shape: &Geometry,
-    block: u32,
+    block: BlockAddress,
     data: &mut [u8],
     spare: &mut [u8],
 ) -> onode_media::Result<()> {
-    let block = onode_media::BlockAddress(block);
     if nand.is_bad(block)? {
         data.fill(0xff);
         spare.fill(0xff);
         return Ok(());
     }
     nand.read_run(shape.first_page(block), data, spare, IoTag::Check)
-}
-
-/// What to do about a page that cannot be read.
-fn unread(error: Error, from: &onode_media::Error) -> Error {
-    if from.kind == MediaErrorKind::Uncorrectable && from.error_kind() == ErrorKind::Media {
-        return error.hint("`onode check` tells what it holds, `onode repair` goes on without it");
-    }
-    error
 }

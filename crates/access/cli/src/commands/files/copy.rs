@@ -17,7 +17,8 @@ mod task;
 mod volume;
 mod wanted;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::bar::bar;
+use indicatif::ProgressBar;
 use onode::Result;
 use onode_base::Timestamp;
 use onode_console::Output;
@@ -140,24 +141,10 @@ pub trait Side {
 
 /// A bar on standard error, if that is a terminal.
 pub fn progress(bytes: u64, output: &Output) -> ProgressBar {
-    if output.json() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(bytes);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}") {
-        bar.set_style(style);
-    }
-    bar
+    bar(Some(bytes), "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}", output)
 }
 
 /// The same where nobody knows how much there is.
 pub fn progress_without_end(output: &Output) -> ProgressBar {
-    if output.json() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::no_length();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {bytes} {bytes_per_sec} {msg}") {
-        bar.set_style(style);
-    }
-    bar
+    bar(None, "{spinner} {bytes} {bytes_per_sec} {msg}", output)
 }

@@ -4,10 +4,10 @@
 //! checksums and a recount of everything, one over the names, inodes and attributes of the files.
 //! What is wrong is a list of findings, not an error.
 
+use crate::bar::bar;
 use crate::location::{self, where_mounted};
 use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
-use indicatif::{ProgressBar, ProgressStyle};
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
 use onode_console::Output;
@@ -221,10 +221,7 @@ pub fn paths_of(spec: &Spec, numbers: &[u64]) -> Vec<String> {
 
 /// The walk over the medium, with a progress bar.
 fn on_medium(spec: &Spec, output: &Output) -> Result<MediumReport> {
-    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    if let Ok(style) = ProgressStyle::with_template("checking {bar:30} {pos}/{len} pages {eta}") {
-        bar.set_style(style);
-    }
+    let bar = bar(Some(0), "checking {bar:30} {pos}/{len} pages {eta}", output);
     let report = check_medium(spec, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);

@@ -4,8 +4,9 @@
 //! Nothing is mounted and nothing is changed; damage does not end a dump but is part of what is
 //! shown.
 
+use crate::bar::bar;
 use crate::location;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::whole::write_whole;
 use onode::medium::{
     AttributeDump, ExtentDump, NodeDump, OnodeDump, PagesDump, ReferenceDump, SegmentDump, SpareArea, SuperblockDump,
 };
@@ -15,8 +16,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -118,32 +117,29 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
-/// Writes the pages of a medium to a file, which is gone again if that fails.
+/// Writes the pages of a medium to a file, or to standard output.
 fn write_pages(spec: &Spec, file: &Path, area: Option<SpareArea>, force: bool, output: &Output) -> Result<u8> {
-    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    if let Ok(style) = ProgressStyle::with_template("writing {bar:30} {pos}/{len} blocks {eta}") {
-        bar.set_style(style);
-    }
     if file.as_os_str() == "-" {
-        medium::dump_pages(spec, area, &mut BufWriter::new(io::stdout().lock()), &mut |_, _| {})?;
+        medium::dump_pages(spec, area, &mut |bytes| output.offer(bytes), &mut |_, _| {})?;
         return Ok(0);
     }
-    let mut options = File::options();
-    options.write(true).create(force).create_new(!force).truncate(force);
-    let opened = options.open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            let what = format!("cannot write {}", file.display());
-            Error::new(Class::Exists, what, "it exists already").hint("--force replaces it")
-        }
-        _ => Error::host_file("write", file, &error),
-    })?;
-    let written = medium::dump_pages(spec, area, &mut BufWriter::new(opened), &mut |done, all| {
-        bar.set_length(all);
-        bar.set_position(done);
+    let what = || format!("cannot write {}", file.display());
+    let there = file.canonicalize().ok();
+    if there.is_some() && there == spec.image_path().and_then(|image| image.canonicalize().ok()) {
+        return Err(Error::new(Class::Usage, what(), "it is the image itself"));
+    }
+    if there.is_some_and(|there| there.is_file()) && !force {
+        return Err(Error::new(Class::Exists, what(), "it exists already").hint("--force replaces it"));
+    }
+    let bar = bar(Some(0), "writing {bar:30} {pos}/{len} blocks {eta}", output);
+    let written = write_whole(file, |put| {
+        medium::dump_pages(spec, area, put, &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        })
     });
     bar.finish_and_clear();
-    let PagesDump { page_bytes, spare_bytes, pages_per_block, blocks, programmed_blocks, bytes } =
-        written.inspect_err(|_| _ = std::fs::remove_file(file))?;
+    let PagesDump { page_bytes, spare_bytes, pages_per_block, blocks, programmed_blocks, bytes } = written?;
     let text = format!(
         "{}: {blocks} blocks of {pages_per_block} pages of {page_bytes} + {spare_bytes} bytes, {programmed_blocks} of them \
          programmed, {bytes} bytes",

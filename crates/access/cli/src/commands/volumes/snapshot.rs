@@ -4,10 +4,10 @@
 pub mod receive;
 pub mod send;
 
+use crate::bar::bar;
 use crate::commands::files::ls::date;
 use crate::location::{self, Consent};
 use crate::signals::{self, Stop};
-use indicatif::{ProgressBar, ProgressStyle};
 use onode::{Class, Error, Result, Snapshots, SystemClock, Volume, human_size};
 use onode_base::{Clock, Timestamp};
 use onode_console::{Output, quote};
@@ -197,10 +197,7 @@ fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
     }
     let stop = Stop::default();
     stop.listen()?;
-    let bar = if output.json() { ProgressBar::hidden() } else { ProgressBar::no_length() };
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} changes of objects") {
-        bar.set_style(style);
-    }
+    let bar = bar(None, "{spinner} {pos} changes of objects", output);
     let done = onode::roll_back(&spec, name, &mut |changes| {
         bar.set_position(changes);
         match stop.asked() {
