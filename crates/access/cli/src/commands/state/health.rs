@@ -105,8 +105,8 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
     let path = Path::new(target);
     // Nothing else is asked about a mount that may hang.
     let named = std::path::absolute(path).ok();
-    let mounts = onode_fuse::all_mounts()?.into_iter().rev().filter(Mounted::is_ours);
-    if let Some(mounted) = mounts.into_iter().find(|mounted| named.as_ref() == Some(&mounted.directory)) {
+    let mut mounts = onode_fuse::all_mounts()?.into_iter().rev().filter(Mounted::is_ours);
+    if let Some(mounted) = mounts.find(|mounted| named.as_ref() == Some(&mounted.directory)) {
         return of_mount(&mounted);
     }
     // A dead mount is no directory to anybody who asks.
