@@ -5,6 +5,7 @@
 mod common;
 
 mod beside;
+mod clone;
 mod copy;
 mod devices;
 mod encrypted;

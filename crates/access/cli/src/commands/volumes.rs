@@ -1,6 +1,7 @@
 //! Whole volumes: making, naming, enlarging, verifying, repairing and showing their structures.
 
 pub mod check;
+pub mod clone;
 pub mod dump;
 pub mod info;
 pub mod key;
