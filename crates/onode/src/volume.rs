@@ -215,7 +215,7 @@ impl Volume {
             ));
         }
         match self.clones.as_ref().and_then(|all| Some((all, all.named(name)?))) {
-            Some((all, clone)) => all.volume(&clone),
+            Some((all, clone)) => all.alone(&clone),
             None => {
                 let what = format!("cannot open `{name}` of {}", self.spec);
                 let hint = "`onode snapshot list` and `onode clone list` show what there is";

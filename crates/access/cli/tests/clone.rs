@@ -133,6 +133,11 @@ fn mounted(place: &Place, spec: &str, options: &[&str]) {
     check("after a remount");
     let all = listed(&onode!("--json", "clone", "list", &directory).succeeds());
     assert_eq!(all.iter().map(|one| one.1.as_str()).collect::<Vec<_>>(), ["one.base", "monday"]);
+    let own = all[1].2;
+    fs::write(at(".clones/two/unsynced"), bytes(8, 200_000)).expect("content");
+    let all = listed(&onode!("--json", "clone", "list", &directory).succeeds());
+    assert!(all[1].2 >= own + 200_000, "what is not synced counts, too: {all:?}, {own} before");
+    fs::remove_file(at(".clones/two/unsynced")).expect("removed");
     onode!("umount", &directory).succeeds();
 
     // Alone, as a volume like others.

@@ -1,4 +1,4 @@
-//! What a file system does before a snapshot of its device is taken.
+//! What a file system does before a snapshot of its device is taken, or what changed is counted.
 
 use crate::error::Result;
 use crate::file_system::FileSystem;
@@ -6,6 +6,14 @@ use crate::volume::{SNAPSHOTS, VOLUME, VOLUME_KEY, VolumeInfo};
 use onode_object::{Durability, Transaction};
 
 impl FileSystem {
+    /// Gives the device all that was written, without a sync.
+    ///
+    /// # Errors
+    /// `NoSpace`; the device's errors.
+    pub fn write_out(&self) -> Result<()> {
+        self.write_back_in_turn()
+    }
+
     /// Gives the device all that was written, and has the settings say that there may be snapshots:
     /// programs that would keep nothing for them refuse the volume from then on.
     ///

@@ -9,11 +9,11 @@ use crate::open::access::Opened;
 use crate::spec::Spec;
 use crate::volume::Volume;
 use crate::volume::layers::States;
-use crate::volume::snapshots::Snapshots;
+use crate::volume::snapshots::{CACHED_INODES, NAME_CACHE_BYTES, Snapshots};
 use crate::volume::versioned::told_of_clone;
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
-use onode_fs::FileSystem;
+use onode_fs::{FileSystem, Options};
 use onode_services::CloneInfo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,6 +107,10 @@ impl Clones {
     /// # Errors
     /// Those of the device.
     pub fn own_bytes(&self, generation: u32) -> Result<u64> {
+        if let Some(files) = self.opened(generation) {
+            // What the device cannot take counts for nothing, and is told by its file.
+            let _ = files.write_out();
+        }
         let found = self.states.versioned.cloned_bytes(generation);
         found.map_err(|error| told_of_clone(format!("cannot look at the clones of {}", self.spec), &error))
     }
@@ -134,7 +138,15 @@ impl Clones {
         if let Some(volume) = open.get(&generation) {
             return Ok(Arc::clone(volume.files()));
         }
-        let volume = self.volume(&clone)?;
+        let options = self.files.options();
+        let volume = self.volume(
+            &clone,
+            Options {
+                cached_inodes: CACHED_INODES.min(options.cached_inodes),
+                name_cache_bytes: NAME_CACHE_BYTES.min(options.name_cache_bytes),
+                ..options.clone()
+            },
+        )?;
         let files = Arc::clone(volume.files());
         for other in std::iter::once(&self.files).chain(open.values().map(Volume::files)) {
             other.share_space(files.set_aside());
@@ -172,12 +184,16 @@ impl Clones {
         result
     }
 
-    /// A clone as a volume, which nobody else may use at the same time.
+    /// A clone as a volume, mounted as the volume itself is.
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub(crate) fn volume(&self, clone: &CloneInfo) -> Result<Volume> {
-        let options = self.files.options().clone();
+    pub(crate) fn alone(&self, clone: &CloneInfo) -> Result<Volume> {
+        self.volume(clone, self.files.options().clone())
+    }
+
+    /// A clone as a volume, which nobody else may use at the same time.
+    fn volume(&self, clone: &CloneInfo, options: Options) -> Result<Volume> {
         let device = self.states.cloned(clone, options.compression)?;
         Volume::of_device(&self.spec, Opened { device, faces: Vec::new(), notes: Vec::new() }, options)
     }
