@@ -213,8 +213,9 @@ pub(crate) struct State {
     pub set_aside: Arc<AtomicU64>,
     /// Views of the device, which use its space, too, are open.
     pub has_views: bool,
-    /// What other file systems that use the device's space have set aside.
-    pub others: Vec<Arc<AtomicU64>>,
+    /// What all file systems on the device have set aside, this one among them, if there are
+    /// several.
+    ledger: Option<Arc<AtomicU64>>,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -247,7 +248,7 @@ impl State {
             promised: 0,
             set_aside: Arc::default(),
             has_views: false,
-            others: Vec::new(),
+            ledger: None,
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -311,12 +312,31 @@ impl State {
 
     /// Whether others use the device's space, too: then it is asked each time.
     pub(crate) const fn shares_space(&self) -> bool {
-        self.has_views || !self.others.is_empty()
+        self.has_views || self.ledger.is_some()
     }
 
     /// What others have set aside of the device's space.
     pub(crate) fn set_aside_by_others(&self) -> u64 {
-        self.others.iter().map(|one| one.load(Ordering::Relaxed)).sum()
+        let all = self.ledger.as_ref().map_or(0, |ledger| ledger.load(Ordering::Relaxed));
+        all.saturating_sub(self.promised)
+    }
+
+    /// Takes part in a ledger of what is set aside, or in none any more.
+    pub(crate) fn share_space(&mut self, ledger: Option<Arc<AtomicU64>>) {
+        let promised = self.promised;
+        self.set_promised(0);
+        (self.ledger, self.space) = (ledger, 0);
+        self.set_promised(promised);
+    }
+
+    /// So much is set aside from now on.
+    fn set_promised(&mut self, promised: u64) {
+        if let Some(ledger) = &self.ledger {
+            // It wraps around, so less is added like more.
+            ledger.fetch_add(promised.wrapping_sub(self.promised), Ordering::Relaxed);
+        }
+        self.promised = promised;
+        self.set_aside.store(promised, Ordering::Relaxed);
     }
 
     /// Space that is neither used nor set aside.
@@ -332,9 +352,8 @@ impl State {
         } else {
             device.space_for(&node.demand(None))
         };
-        self.promised = self.promised - node.promised + needs;
-        node.promised = needs;
-        self.set_aside.store(self.promised, Ordering::Relaxed);
+        let before = std::mem::replace(&mut node.promised, needs);
+        self.set_promised(self.promised - before + needs);
     }
 
     /// The device has what was set aside for a file, or a part of it: that space is used now.
@@ -374,11 +393,11 @@ impl State {
     pub(crate) fn clean(&mut self, number: u64) {
         if let Some(node) = self.nodes.get_mut(&number) {
             self.dirty_bytes -= node.dirty.bytes();
-            self.promised -= std::mem::take(&mut node.promised);
-            self.set_aside.store(self.promised, Ordering::Relaxed);
+            let promised = std::mem::take(&mut node.promised);
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;
+            self.set_promised(self.promised - promised);
             self.unmark_dirty(number);
         }
     }

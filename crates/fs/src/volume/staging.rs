@@ -66,17 +66,10 @@ impl FileSystem {
         (state.has_views, state.space) = (false, 0);
     }
 
-    /// Another file system uses the device's space, too, and sets this much of it aside at any
-    /// moment.
-    pub fn share_space(&self, set_aside: Arc<AtomicU64>) {
-        self.lock().others.push(set_aside);
-    }
-
-    /// One that shared the device's space is gone.
-    pub fn stop_sharing(&self, set_aside: &Arc<AtomicU64>) {
-        let state = &mut *self.lock();
-        state.others.retain(|one| !Arc::ptr_eq(one, set_aside));
-        state.space = 0;
+    /// Other file systems use the device's space, too: what all of them have set aside is in this
+    /// ledger. `None`: there are no others any more, or this one goes.
+    pub fn share_space(&self, ledger: Option<&Arc<AtomicU64>>) {
+        self.lock().share_space(ledger.cloned());
     }
 
     /// What is set aside for files that are not written yet, as it is at any moment.

@@ -17,6 +17,7 @@ use onode_fs::{FileSystem, Options};
 use onode_services::CloneInfo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What is appended to the name of a clone for that of the snapshot that is taken for it.
 const BASE_SUFFIX: &str = ".base";
@@ -31,6 +32,8 @@ pub struct Clones {
     clock: Arc<dyn Clock>,
     /// Those that are used, by their numbers.
     open: Mutex<BTreeMap<u32, Volume>, rank::ClonesOpen>,
+    /// What the volume and its clones have set aside of the space of the device.
+    ledger: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Clones {
@@ -43,7 +46,7 @@ impl Clones {
     pub(crate) fn new(states: States, snapshots: &Arc<Snapshots>) -> Arc<Self> {
         let (spec, clock) = (snapshots.spec.clone(), Arc::clone(&snapshots.clock));
         let (snapshots, files) = (Arc::clone(snapshots), Arc::clone(&snapshots.files));
-        Arc::new(Self { spec, states, snapshots, files, clock, open: Mutex::default() })
+        Arc::new(Self { spec, states, snapshots, files, clock, open: Mutex::default(), ledger: Arc::default() })
     }
 
     /// Those that there are, in the order in which they were made.
@@ -94,10 +97,12 @@ impl Clones {
         let base = clone.as_ref().filter(|clone| clone.base == own_base).map(|clone| clone.base.as_str());
         self.states.versioned.delete_clone(name, base).map_err(|error| told_of_clone(what(), &error))?;
         let Some(clone) = clone else { return Ok(()) };
-        let closed = self.open.lock().remove(&clone.generation);
-        if let Some(volume) = closed {
-            let set_aside = volume.files().set_aside();
-            self.others(clone.generation).iter().for_each(|other| other.stop_sharing(&set_aside));
+        let mut open = self.open.lock();
+        if let Some(volume) = open.remove(&clone.generation) {
+            volume.files().share_space(None);
+        }
+        if open.is_empty() {
+            self.files.share_space(None);
         }
         Ok(())
     }
@@ -113,13 +118,6 @@ impl Clones {
         }
         let found = self.states.versioned.cloned_bytes(generation);
         found.map_err(|error| told_of_clone(format!("cannot look at the clones of {}", self.spec), &error))
-    }
-
-    /// All file systems that are open on the device but that of this clone.
-    fn others(&self, generation: u32) -> Vec<Arc<FileSystem>> {
-        let open = self.open.lock();
-        let clones = open.iter().filter(|(one, _)| **one != generation).map(|(_, volume)| volume.files());
-        std::iter::once(&self.files).chain(clones).cloned().collect()
     }
 
     /// The files of a clone.
@@ -148,10 +146,10 @@ impl Clones {
             },
         )?;
         let files = Arc::clone(volume.files());
-        for other in std::iter::once(&self.files).chain(open.values().map(Volume::files)) {
-            other.share_space(files.set_aside());
-            files.share_space(other.set_aside());
+        if open.is_empty() {
+            self.files.share_space(Some(&self.ledger));
         }
+        files.share_space(Some(&self.ledger));
         open.insert(generation, volume);
         Ok(files)
     }
@@ -178,6 +176,7 @@ impl Clones {
     pub fn close(&self) -> Result<()> {
         let closed = std::mem::take(&mut *self.open.lock());
         let mut result = Ok(());
+        self.files.share_space(None);
         for volume in closed.values() {
             result = result.and(volume.close());
         }
