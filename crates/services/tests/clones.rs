@@ -107,6 +107,19 @@ fn a_clone_costs_what_is_changed_in_it() {
     assert!(read_in_clone * 10 <= read * 11, "{read_in_clone} pages read of a clone, {read} of its volume");
 }
 
+/// What acts on objects of the device by their numbers would act on those of the volume.
+#[test]
+fn a_clone_has_no_power_over_objects_of_its_volume() {
+    let flash = flash::Flash::holding(flash::SMALL, 4 << 20).device.take().unwrap();
+    let versioned = Arc::new(Versioned::open(Arc::new(flash)).unwrap().unwrap());
+    assert!(versioned.scrub().is_some());
+    versioned.take("base", Timestamp::default()).unwrap();
+    versioned.make_clone("clone", "base", Timestamp::default()).unwrap();
+    let clone = versioned.open_clone("clone").unwrap();
+    assert!(clone.scrub().is_none() && clone.erase().is_none() && clone.place().is_none());
+    assert!(clone.map_objects().is_none() && clone.share().is_none());
+}
+
 #[test]
 fn numbers_of_objects_do_not_come_again_in_a_clone() {
     let ram = Arc::new(RamDevice::with_crash_model(1 << 20));

@@ -220,9 +220,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for CloneDevice<D> {
         Ok(())
     }
 
+    // Powers over objects are none of its: it would name others by its numbers.
     forward_device! {
         self => self.device;
-        space, promisable, maintain, health, compression, attachment, growth, inspect, erase
+        space, promisable, maintain, health, compression, attachment, growth, inspect
     }
 
     fn decisions(&self, _: ObjectId) -> Result<Vec<Decision>> {
