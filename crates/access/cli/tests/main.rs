@@ -25,5 +25,6 @@ mod spaces;
 mod tar;
 mod tier;
 mod told;
+mod tune;
 mod tx;
 mod verbs;
