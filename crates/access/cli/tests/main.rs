@@ -4,6 +4,7 @@
 #[macro_use]
 mod common;
 
+mod atomic;
 mod beside;
 mod copy;
 mod devices;
