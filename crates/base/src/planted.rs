@@ -28,6 +28,16 @@ bugs! {
     SnapshotKeptBefore,
     /// snapshots: what a deleted one kept is removed, though the one before it needs it.
     SnapshotBeforeForgotten,
+    /// clones: a block of which a part is written is not filled with what was there.
+    CloneBlockNotFilled,
+    /// clones: nothing says that content of the snapshot was taken away.
+    CloneHoleForgotten,
+    /// clones: nothing says that an attribute of the snapshot was removed.
+    CloneAbsenceForgotten,
+    /// clones: numbers of objects that are handed out are not kept.
+    CloneNumbersForgotten,
+    /// clones: what a clone has is listed by a transaction of its own.
+    CloneListedLater,
     /// streams: what came behind the end that an object had is not looked at.
     StreamTailForgotten,
     /// streams: attributes that an object did not have are not looked at.

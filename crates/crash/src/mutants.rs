@@ -90,7 +90,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Encrypted") => Media::Encrypted,
         () if name.starts_with("Pool") => Media::Pool,
         () if name.starts_with("Staged") => Media::Transacted,
-        () if name.starts_with("Snapshot") => Media::Snapshots,
+        () if name.starts_with("Snapshot") || name.starts_with("Clone") => Media::Snapshots,
         () => Media::Nand,
     }
 }

@@ -202,7 +202,10 @@ impl FileSystem {
     /// Space and numbers of the whole volume.
     #[must_use]
     pub fn statfs(&self) -> StatFs {
-        let dirty = self.lock().promised;
+        let dirty = {
+            let state = self.lock();
+            state.promised + state.set_aside_by_others()
+        };
         let space = self.device.space();
         let left = space.available.saturating_sub(dirty);
         // What is left for names and inodes once nothing more can be written is no promise.

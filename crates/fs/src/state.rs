@@ -211,8 +211,10 @@ pub(crate) struct State {
     pub promised: u64,
     /// The same where others see it.
     pub set_aside: Arc<AtomicU64>,
-    /// Others use the device's space, too: it is asked each time.
-    pub shares_space: bool,
+    /// Views of the device, which use its space, too, are open.
+    pub has_views: bool,
+    /// What other file systems that use the device's space have set aside.
+    pub others: Vec<Arc<AtomicU64>>,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -244,7 +246,8 @@ impl State {
             space: 0,
             promised: 0,
             set_aside: Arc::default(),
-            shares_space: false,
+            has_views: false,
+            others: Vec::new(),
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -304,6 +307,16 @@ impl State {
                 self.dirty_order.retain(|&(place, number)| is_dirty(nodes, place, number));
             }
         }
+    }
+
+    /// Whether others use the device's space, too: then it is asked each time.
+    pub(crate) const fn shares_space(&self) -> bool {
+        self.has_views || !self.others.is_empty()
+    }
+
+    /// What others have set aside of the device's space.
+    pub(crate) fn set_aside_by_others(&self) -> u64 {
+        self.others.iter().map(|one| one.load(Ordering::Relaxed)).sum()
     }
 
     /// Space that is neither used nor set aside.

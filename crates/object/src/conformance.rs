@@ -40,6 +40,12 @@ pub trait Harness {
     /// [`Harness::can_crash`] says so.
     fn crash(&mut self);
 
+    /// Whether all objects and attributes are the host's. The service of snapshots hides versions
+    /// and what tells of them.
+    fn is_bare(&self) -> bool {
+        true
+    }
+
     /// How coarse the device's extents may be: a hole is reported if it is more than twice this.
     fn extent_bytes(&self) -> u64 {
         64 << 10
@@ -56,6 +62,8 @@ enum Needs {
     Nothing,
     Crash,
     Moves,
+    Bare,
+    BareAndCrash,
 }
 
 /// One named case of the suite.
@@ -139,7 +147,10 @@ pub fn run(filter: &str, make: Maker<'_>) -> Report {
 }
 
 fn run_case(case: Case, make: Maker<'_>) -> Outcome {
-    if case.needs == Needs::Crash && !make(1 << 20).can_crash() {
+    if matches!(case.needs, Needs::Bare | Needs::BareAndCrash) && !make(1 << 20).is_bare() {
+        return Outcome::Skipped("versions and their attributes are hidden here");
+    }
+    if matches!(case.needs, Needs::Crash | Needs::BareAndCrash) && !make(1 << 20).can_crash() {
         return Outcome::Skipped("the harness cannot crash this device");
     }
     if case.needs == Needs::Moves && make(1 << 20).device().move_unit().is_none() {

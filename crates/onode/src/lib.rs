@@ -46,7 +46,7 @@ pub use onode_base::size::{exact_size, human_size, parse_size};
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, Explanation, FileSystem, FileType, GivenHint, Hint, InodeNumber, Origin};
 pub use onode_object::{Compression, Condition, Health, Settings, Severity};
-pub use onode_services::{Snapshot, SnapshotId, StreamBase, StreamHeader};
+pub use onode_services::{CloneInfo, Snapshot, SnapshotId, StreamBase, StreamHeader};
 #[cfg(feature = "scm")]
 pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 #[cfg(feature = "scm")]
@@ -66,6 +66,7 @@ pub use spec::tiers::{Fast, Section, Tiers};
 pub use volume::face::BlockFace;
 pub use volume::file::{Entry, File, ReadDir, Walk};
 pub use volume::snapshots::Snapshots;
+pub use volume::snapshots::clones::Clones;
 pub use volume::transfer::receive::{ReceiveOptions, ReceivedStream, receive};
 pub use volume::transfer::roll_back::{RolledBack, roll_back};
 pub use volume::transfer::send::SendStream;

@@ -32,6 +32,7 @@ use onode_base::{Clock, ErrorKind, Timestamp};
 use onode_fs::FileSystem;
 use onode_object::{Compression, ObjectDevice};
 use snapshots::Snapshots;
+use snapshots::clones::Clones;
 use std::sync::Arc;
 #[cfg(feature = "transactions")]
 use transactions::{TransactionOptions, Transactions, UserTransaction};
@@ -81,17 +82,21 @@ pub struct CreateOptions {
 /// Puts the first files into a volume.
 pub type FirstFiles<'a> = dyn Fn(&FileSystem) -> Result<()> + 'a;
 
+/// Ends what was received in part.
+type Settle = fn(&Spec, &mut Layers, bool) -> Result<()>;
+
 /// An open volume.
 #[derive(Debug)]
 pub struct Volume {
     spec: Spec,
     files: Arc<FileSystem>,
-    /// What is closed behind the files of a snapshot: the volume that it is of.
+    /// What is closed behind the files of a snapshot or a clone: the volume that it is of.
     base: Option<Arc<FileSystem>>,
     faces: Vec<BlockFace>,
     notes: Vec<String>,
     /// Of a volume that can have some.
     snapshots: Option<Arc<Snapshots>>,
+    clones: Option<Arc<Clones>>,
     /// Of a volume that can have some: none within a transaction.
     #[cfg(feature = "transactions")]
     transactions: Option<Arc<Transactions>>,
@@ -148,7 +153,7 @@ impl Volume {
         Self::opened(spec, options, received::settle)
     }
 
-    fn opened(spec: &Spec, options: MountOptions, settle: fn(&Spec, &mut Layers, bool) -> Result<()>) -> Result<Self> {
+    fn opened(spec: &Spec, options: MountOptions, settle: Settle) -> Result<Self> {
         let mut layers = Layers::open(spec, Opening::of(&options))?;
         if spec.image_path().is_none() {
             format(spec, layers.device.as_ref(), &CreateOptions::default())?;
@@ -157,38 +162,80 @@ impl Volume {
         let Layers { device, faces, notes, states, .. } = layers;
         let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
         let clock = clock_for(volume.device());
-        volume.snapshots = states.map(|states| Snapshots::new(spec, states, &volume.files, clock));
-        Ok(volume)
-    }
-
-    /// Opens a snapshot of a volume, whose files can be read.
-    ///
-    /// # Errors
-    /// `NotFound` if there is none of that name; as [`open`](Self::open).
-    pub fn open_snapshot(spec: &Spec, name: &str, options: MountOptions) -> Result<Self> {
-        // What was received in part changes none of its snapshots.
-        let mut volume = Self::opened(spec, MountOptions { read_only: true, ..options }, |_, _, _| Ok(()))?;
-        let found = volume.snapshots.as_ref().and_then(|all| all.named(name));
-        let what = || format!("cannot open the snapshot `{name}` of {spec}");
-        let opened = match (found, volume.snapshots.take()) {
-            (Some(snapshot), Some(all)) => all.files(snapshot.generation),
-            _ => Err(Error::new(Class::NotFound, what(), "there is no snapshot of that name")
-                .hint(format!("`onode snapshot list {spec}` shows those that there are"))),
-        };
-        let files = opened.inspect_err(|_| {
-            // Nothing was changed: it is left as it was found.
-            let _ = volume.close();
-        })?;
-        volume.base = Some(std::mem::replace(&mut volume.files, files));
-        #[cfg(feature = "transactions")]
-        {
-            volume.transactions = None;
+        if let Some(states) = states {
+            let snapshots = Snapshots::new(spec, states.clone(), &volume.files, clock);
+            volume.clones = Some(Clones::new(states, &snapshots));
+            volume.snapshots = Some(snapshots);
         }
         Ok(volume)
     }
 
+    /// Opens a snapshot of a volume, whose files can be read, or a clone, which is a volume like
+    /// others.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name; `Usage` for a snapshot that is not opened for
+    /// reading only; as [`open`](Self::open).
+    pub fn open_state(spec: &Spec, name: &str, options: MountOptions) -> Result<Self> {
+        // What was received in part changes neither snapshots nor clones.
+        let unsettled: Settle = |_, _, _| Ok(());
+        let is_for_changes = !options.read_only;
+        let reading = MountOptions { read_only: true, ..options.clone() };
+        let found = Self::opened(spec, reading, unsettled)?.state(name, is_for_changes)?;
+        if !is_for_changes {
+            return Ok(found);
+        }
+        // Until now nothing was changed, as there might have been no clone of that name.
+        found.close()?;
+        drop(found);
+        Self::opened(spec, options, received::settle)?.state(name, is_for_changes)
+    }
+
+    /// A snapshot or clone of this volume instead of it.
+    fn state(self, name: &str, is_for_changes: bool) -> Result<Self> {
+        match self.find_state(name, is_for_changes) {
+            Ok(state) => Ok(Self { base: Some(self.files), notes: self.notes, ..state }),
+            Err(error) => {
+                let _ = self.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn find_state(&self, name: &str, is_for_changes: bool) -> Result<Self> {
+        if let Some(all) = &self.snapshots
+            && let Some(snapshot) = all.named(name)
+        {
+            if !is_for_changes {
+                return Ok(Self::of_files(&self.spec, all.files(snapshot.generation)?));
+            }
+            let what = format!("cannot change the snapshot `{name}` of {}", self.spec);
+            return Err(Error::new(Class::Usage, what, "a snapshot does not change").hint(
+                "copy files out of it with `onode get`, or make a clone of it: onode clone create IMAGE NAME --from SNAPSHOT",
+            ));
+        }
+        match self.clones.as_ref().and_then(|all| Some((all, all.named(name)?))) {
+            Some((all, clone)) => all.volume(&clone),
+            None => {
+                let what = format!("cannot open `{name}` of {}", self.spec);
+                let hint = "`onode snapshot list` and `onode clone list` show what there is";
+                Err(Error::new(Class::NotFound, what, "there is no snapshot and no clone of that name").hint(hint))
+            }
+        }
+    }
+
     /// The volume on a device that has all services but transactions.
     fn mounted(spec: &Spec, opened: Opened, options: MountOptions) -> Result<Self> {
+        let volume = Self::of_device(spec, opened, options)?;
+        #[cfg(feature = "tier")]
+        if !volume.files.options().read_only {
+            volume.map_directories()?;
+        }
+        Ok(volume)
+    }
+
+    /// The same, without a look at which directories are mapped to a fast disk.
+    fn of_device(spec: &Spec, opened: Opened, options: MountOptions) -> Result<Self> {
         let Opened { device, faces, notes } = opened;
         let clock = clock_for(device.as_ref());
         #[cfg(feature = "transactions")]
@@ -201,7 +248,7 @@ impl Volume {
         absent::transactions::refuse_unsettled(spec, device.as_ref())?;
         let files = FileSystem::mount(device, Arc::clone(&clock), options);
         let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
-        let volume = Self {
+        Ok(Self {
             spec: spec.clone(),
             #[cfg(feature = "transactions")]
             transactions: Some(Transactions::new(spec, staged, &files, clock)),
@@ -210,20 +257,23 @@ impl Volume {
             faces,
             notes,
             snapshots: None,
-        };
-        #[cfg(feature = "tier")]
-        if !volume.files.options().read_only {
-            volume.map_directories()?;
-        }
-        Ok(volume)
+            clones: None,
+        })
     }
 
-    /// A volume as a transaction sees it.
-    #[cfg(feature = "transactions")]
-    fn of_view(spec: &Spec, files: FileSystem) -> Self {
-        let (files, base, snapshots) = (Arc::new(files), None, None);
-        let (faces, notes) = (Vec::new(), Vec::new());
-        Self { spec: spec.clone(), files, base, faces, notes, snapshots, transactions: None }
+    /// A volume of which there is nothing but files: as a transaction sees it, or a snapshot.
+    fn of_files(spec: &Spec, files: Arc<FileSystem>) -> Self {
+        Self {
+            spec: spec.clone(),
+            files,
+            base: None,
+            faces: Vec::new(),
+            notes: Vec::new(),
+            snapshots: None,
+            clones: None,
+            #[cfg(feature = "transactions")]
+            transactions: None,
+        }
     }
 
     /// Its transactions; a volume within one has none.
@@ -237,6 +287,12 @@ impl Volume {
     #[must_use]
     pub const fn snapshots(&self) -> Option<&Arc<Snapshots>> {
         self.snapshots.as_ref()
+    }
+
+    /// Its clones; none where there are no snapshots.
+    #[must_use]
+    pub const fn clones(&self) -> Option<&Arc<Clones>> {
+        self.clones.as_ref()
     }
 
     /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.
@@ -292,7 +348,9 @@ impl Volume {
             transactions.abort_all();
         }
         let failed = |error: onode_fs::Error| Self::error(format!("cannot close {}", self.spec), &error);
+        let clones = self.clones.as_ref().map_or(Ok(()), |clones| clones.close());
         self.files.unmount().map_err(failed)?;
+        clones?;
         self.base.as_ref().map_or(Ok(()), |base| base.unmount().map_err(failed))
     }
 

@@ -161,3 +161,36 @@ fn encrypted_memory_gives_out_no_blocks() {
     let error = Volume::open_memory(&spec, MountOptions::default()).map(drop).unwrap_err();
     assert!(error.class == Class::Usage && error.to_string().contains("encrypted"), "{error}");
 }
+
+/// One master key and one counter of nonces serve the volume and its clones.
+#[test]
+fn a_clone_of_an_encrypted_volume_is_encrypted() {
+    let folder = Folder::new("encrypted-clone");
+    let spec = made(&folder, "c").swap_remove(0);
+    let volume = open(&spec);
+    put(&volume, "/a", &[1; 50_000]);
+    let clones = volume.clones().unwrap();
+    let clone = clones.files(clones.make("work", None).unwrap().generation).unwrap();
+    for round in 2..6 {
+        put(&volume, "/a", &[round; 50_000]);
+        clone.write_file(&Caller::root(), b"/a", &[round + 10; 50_000], 0o644).unwrap();
+        clone.write_file(&Caller::root(), b"/secret of a clone", b"plain words in a clone", 0o644).unwrap();
+    }
+    assert!(clone.read_file(b"/a").unwrap() == [15; 50_000]);
+    drop(clone);
+    volume.close().unwrap();
+    drop(volume);
+    let clone = Volume::open_state(&spec, "work", MountOptions::default()).unwrap();
+    assert_eq!(clone.files().read_file(b"/secret of a clone").unwrap(), b"plain words in a clone");
+    put(&clone, "/a", &[99; 50_000]);
+    clone.close().unwrap();
+    drop(clone);
+    let volume = open(&spec);
+    assert!(content(&volume, "/a") == [5; 50_000]);
+    volume.close().unwrap();
+    drop(volume);
+    let image = std::fs::read(folder.path().join("cflash")).unwrap();
+    for plain in [&b"plain words in a clone"[..], b"secret of a clone"] {
+        assert!(!image.windows(plain.len()).any(|window| window == plain), "plain text lies in the image");
+    }
+}

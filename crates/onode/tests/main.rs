@@ -2,6 +2,7 @@
 //! linked once. What needs fewer features, or a process for itself, has a program of its own.
 
 mod beside;
+mod clones;
 mod common;
 #[path = "common/compressed.rs"]
 mod compressed;

@@ -106,13 +106,19 @@ fn a_snapshot_is_opened_for_reading_and_by_its_name_only() {
     drop(volume);
     let spec = Spec::parse(&text).unwrap();
     for _ in 0..2 {
-        let then = Volume::open_snapshot(&spec, "one", MountOptions::default()).unwrap();
+        let then = Volume::open_state(&spec, "one", reading()).unwrap();
         assert_eq!(then.read("/a").unwrap(), b"then");
         assert_eq!(then.write("/a", "x").unwrap_err().class, Class::ReadOnly);
         assert!(then.snapshots().is_none() && then.transactions().is_none());
         then.close().unwrap();
         drop(then);
-        let missing = Volume::open_snapshot(&spec, "two", MountOptions::default());
+        let missing = Volume::open_state(&spec, "two", reading());
         assert_eq!(missing.unwrap_err().class, Class::NotFound);
+        let changed = Volume::open_state(&spec, "one", MountOptions::default());
+        assert_eq!(changed.unwrap_err().class, Class::Usage, "a snapshot does not change");
     }
+}
+
+fn reading() -> MountOptions {
+    MountOptions { read_only: true, ..MountOptions::default() }
 }

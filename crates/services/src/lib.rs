@@ -34,7 +34,8 @@ pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Sess
 pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
 pub use snapshots::{
-    NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId, SnapshotView, Versioned,
+    CloneDevice, CloneInfo, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId, SnapshotView,
+    Versioned,
 };
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};
 pub use stream::{Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader};

@@ -1,4 +1,5 @@
-//! Snapshots: the state of all objects at one moment, kept while they change on.
+//! Snapshots: the state of all objects at one moment, kept while they change on; and clones of
+//! them, which change on their own.
 //!
 //! [`Versioned`] wraps a device. Taking a snapshot writes a record of it and nothing else. From
 //! then on what a transaction is about to change goes to a *version* of its object first, in the
@@ -9,10 +10,13 @@
 //! It stands right on the device: other services find in a snapshot what they had stored then, and
 //! need not know of it.
 
+mod chain;
 mod changes;
 mod clean;
+mod clones;
 mod count;
 mod merge;
+mod moment;
 mod preserve;
 mod record;
 mod version;
@@ -35,8 +39,9 @@ use onode_object::{
 use std::sync::Arc;
 
 pub(crate) use changes::{ObjectChange, Span};
+pub use clones::CloneDevice;
 pub(crate) use record::check_name;
-pub use record::{NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId};
+pub use record::{CloneInfo, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId};
 pub(crate) use version::data_of;
 pub use view::SnapshotView;
 
@@ -136,10 +141,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         self.records().shown().cloned().collect()
     }
 
-    /// Whether what deleted snapshots kept is still being removed.
+    /// Whether what deleted snapshots kept, or deleted clones had, is still being removed.
     #[must_use]
     pub fn is_cleaning(&self) -> bool {
-        self.records().next_removed().is_some()
+        let records = self.records();
+        records.next_removed().is_some() || records.next_removed_clone().is_some()
     }
 
     /// Keeps the state of all objects as it is now, under a name; durable on return, with all that
@@ -158,21 +164,26 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// As [`take`](Self::take).
     pub fn take_with(&self, new: &NewSnapshot, together: Vec<Mutation>) -> Result<Snapshot> {
         let mut records = self.records.write();
+        let (taken, mut mutations) = self.taking(&records, new)?;
+        let taken_last = || Error::new(ErrorKind::Bug, "a snapshot was taken and is not there");
+        let snapshot = taken.latest().cloned().ok_or_else(taken_last)?;
+        mutations.extend(together);
+        self.inner.commit(Transaction { mutations }, Durability::Durable)?;
+        *records = taken;
+        Ok(snapshot)
+    }
+
+    /// The records with one more snapshot, and what takes it.
+    fn taking(&self, records: &Records, new: &NewSnapshot) -> Result<(Records, Vec<Mutation>)> {
         // A repair may have dropped what told of snapshots, and versions are left: they would be
         // taken for those of new ones.
         if records.is_new() {
             self.remove_all()?;
         }
         let (taken, mut mutations) = records.with(new, self.inner.reserve_ids(0)?)?;
-        let (Some(snapshot), object) = (taken.latest().cloned(), taken.latest().and_then(|it| List::of(it.generation)))
-        else {
-            return Err(Error::new(ErrorKind::Bug, "a snapshot was taken and is not there"));
-        };
-        mutations.extend(object.map(|List(object)| Mutation::Create { object, hints: Hints::default() }));
-        mutations.extend(together);
-        self.inner.commit(Transaction { mutations }, Durability::Durable)?;
-        *records = taken;
-        Ok(snapshot)
+        let list = taken.latest().and_then(|latest| List::of(latest.generation));
+        mutations.extend(list.map(|List(object)| Mutation::Create { object, hints: Hints::default() }));
+        Ok((taken, mutations))
     }
 
     /// Deletes a snapshot: nobody sees it any more, and what it kept is removed by
@@ -203,14 +214,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     }
 
     /// Refuses what would take of the space that is kept for removals.
-    fn check_reserve(&self, transaction: &Transaction) -> Result<()> {
+    fn check_reserve(&self, transaction: &Transaction, stored: &mut dyn Stored) -> Result<()> {
         let takes = |one: &Mutation| {
             matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
         };
-        if !transaction.mutations.iter().any(takes)
-            || self.has_reserve()
-            || never_needs_space(transaction, &mut Lengths(self.inner()))?
-        {
+        if !transaction.mutations.iter().any(takes) || self.has_reserve() || never_needs_space(transaction, stored)? {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NoSpace, "the volume is full; deleting a snapshot makes room"))
@@ -227,7 +235,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     fn commit_keeping(&self, records: &Records, transaction: Transaction, durability: Durability) -> Result<()> {
         let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
         let _changing = self.shards.change(transaction.mutations.iter().map(Mutation::object));
-        self.check_reserve(&transaction)?;
+        self.check_reserve(&transaction, &mut Lengths(self.inner()))?;
         if is_planted(Bug::SnapshotKeepsNothing) {
             return self.inner.commit(transaction, durability);
         }

@@ -45,7 +45,7 @@ fn histories_over_a_pool() {
 }
 
 /// Pages that were programmed and read so far.
-fn pages(nand: &flash::Shared) -> [u64; 2] {
+pub fn pages(nand: &flash::Shared) -> [u64; 2] {
     let counts = nand.with(|nand| nand.counters().map(|counters| counters.total()).unwrap_or_default());
     [counts.programs, counts.reads]
 }

@@ -23,7 +23,7 @@ use state::{health, list, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
 use volumes::snapshot::{receive, send};
-use volumes::{check, dump, info, key, label, mkfs, pool, repair, resize, scrub, snapshot, spaces, tune};
+use volumes::{check, clone, dump, info, key, label, mkfs, pool, repair, resize, scrub, snapshot, spaces, tune};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -132,6 +132,8 @@ enum Verb {
     Tx(tx::Arguments),
     /// Take, list and delete snapshots: all files as they were at one moment; go back to one.
     Snapshot(snapshot::Arguments),
+    /// Make, list and delete clones: snapshots that can be changed, each on its own.
+    Clone(clone::Arguments),
     /// Write a snapshot, or what changed since an earlier one, as a stream for `onode receive`.
     Send(send::Arguments),
     /// Give a volume the files of a stream that `onode send` wrote.
@@ -212,6 +214,7 @@ impl Command {
             Verb::Pool(arguments) => pool::run(arguments, output),
             Verb::Tx(arguments) => tx::run(arguments, output),
             Verb::Snapshot(arguments) => snapshot::run(arguments, output),
+            Verb::Clone(arguments) => clone::run(arguments, output),
             Verb::Send(arguments) => send::run(arguments, output),
             Verb::Receive(arguments) => receive::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),

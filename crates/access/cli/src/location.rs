@@ -33,18 +33,14 @@ pub fn spec(argument: &OsStr) -> Result<Spec> {
     }
 }
 
-/// Opens the volume of a command-line argument; `IMAGE@NAME` is a snapshot of it, to be read.
+/// Opens the volume of a command-line argument; `IMAGE@NAME` is a snapshot of it, to be read, or a
+/// clone.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
-    let (image, snapshot) = snapshot_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
-    if let Some(name) = snapshot.filter(|_| !read_only) {
-        let what = format!("cannot change the snapshot `{name}` of {}", image.display());
-        let why = "a snapshot does not change";
-        return Err(Error::new(Class::Usage, what, why).hint("copy files out of it with `onode get`"));
-    }
+    let (image, state) = state_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
     let spec = spec(image)?;
-    let opened = match snapshot {
-        Some(name) => Volume::open_snapshot(&spec, name, options),
+    let opened = match state {
+        Some(name) => Volume::open_state(&spec, name, options),
         None => Volume::open(&spec, options.clone()).or_else(|error| match spec {
             // Memory that others use can be used together with them, but not looked at behind their
             // backs.
@@ -61,8 +57,8 @@ pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> 
     Ok(volume)
 }
 
-/// The image and the snapshot of `IMAGE@NAME`; a file of that whole name is no such.
-fn snapshot_of(image: &OsStr) -> Option<(&str, &str)> {
+/// The image and the snapshot or clone of `IMAGE@NAME`; a file of that whole name is no such.
+pub fn state_of(image: &OsStr) -> Option<(&str, &str)> {
     let text = image.to_str().filter(|_| !Path::new(image).exists())?;
     text.rsplit_once('@').filter(|(image, name)| !image.is_empty() && !name.is_empty() && !name.contains('/'))
 }

@@ -6,6 +6,7 @@ mod common;
 
 mod atomic;
 mod beside;
+mod clone;
 mod copy;
 mod devices;
 mod encrypted;

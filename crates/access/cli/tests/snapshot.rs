@@ -13,7 +13,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 /// What a file or a directory below holds, by name.
-fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
+pub fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut next = vec![root.to_owned()];
     while let Some(path) = next.pop() {

@@ -13,7 +13,8 @@ use crate::request::credentials::{Who, caller, caller_with_groups, names_shown};
 use crate::request::directory;
 use crate::request::faces::Faces;
 use crate::request::place::Place;
-use crate::request::snapshots::{self, FOLDER as SNAPSHOTS};
+use crate::request::set_id::SetId;
+use crate::request::snapshots::{self, Folder};
 use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, owns};
 use crate::serving::{Adaptor, SEND_VIEW, VIEW_PREFIX};
 use fuser::{Errno, FileAttr, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, RenameFlags};
@@ -70,7 +71,7 @@ fn entry(place: &Place<'_>, made: onode_fs::Result<Attributes>) -> Result<Entry,
 impl Adaptor {
     /// The file system in which a name may be given, taken or removed.
     fn unguarded(&self, of: Name<'_>) -> Result<Place<'_>, Errno> {
-        if of.parent == FOLDER || of.parent == SNAPSHOTS || self.faces.guards(of.parent, of.name) {
+        if is_folder(of.parent) || self.faces.guards(of.parent, of.name) {
             Err(Errno::EPERM)
         } else {
             self.at(of.parent)
@@ -87,17 +88,16 @@ impl Adaptor {
         if of.parent == FOLDER {
             return self.transacted.lookup(who, of.name);
         }
-        if of.parent == SNAPSHOTS {
-            return self.snapshots.lookup(of.name);
+        if let Some(folder) = Folder::of(of.parent) {
+            return self.snapshots.lookup(folder, of.name);
         }
         let place = self.at(of.parent)?;
         match place.lookup(place.inode(of.parent), of.name) {
-            Err(error) if error.kind == ErrorKind::NotFound && self.snapshots.is_folder(of.parent, of.name) => {
-                Ok(Entry { attributes: self.snapshots.folder(), generation: Generation(0) })
-            }
-            // The kernel remembers that there is none.
             Err(error) if error.kind == ErrorKind::NotFound => {
-                Ok(Entry { attributes: no_attributes(), generation: Generation(0) })
+                let folder = self.snapshots.folder_named(of.parent, of.name);
+                // Of no attributes the kernel remembers that there is none.
+                let attributes = folder.map_or_else(no_attributes, |folder| self.snapshots.folder(folder));
+                Ok(Entry { attributes, generation: Generation(0) })
             }
             result => entry(&place, result),
         }
@@ -123,8 +123,8 @@ impl Adaptor {
         if number == FOLDER {
             return Ok(self.transacted.folder());
         }
-        if number == SNAPSHOTS {
-            return Ok(self.snapshots.folder());
+        if let Some(folder) = Folder::of(number) {
+            return Ok(self.snapshots.folder(folder));
         }
         let place = self.at(number)?;
         told(place.attributes(place.inode(number))).map(|found| place.shown(&found))
@@ -147,7 +147,7 @@ impl Adaptor {
         let place = self.at(number)?;
         let caller = match takes_bits {
             true if place.is_within() => caller_with_groups(who),
-            true => self.set_id.caller(who, number),
+            true => SetId::caller(who, number, &place),
             false => caller(who, 0),
         };
         told(place.set_attributes(&caller, place.inode(number), to)).map(|found| place.shown(&found))
@@ -165,8 +165,8 @@ impl Adaptor {
     }
 
     pub(crate) fn make_directory(&self, who: Who, new: Name<'_>, mode: Mode) -> Result<Entry, Errno> {
-        if new.parent == SNAPSHOTS {
-            return self.snapshots.take(new.name);
+        if let Some(folder) = Folder::of(new.parent) {
+            return self.snapshots.make(folder, new.name);
         }
         let place = self.unguarded(new)?;
         let caller = caller(who, mode.umask);
@@ -192,8 +192,8 @@ impl Adaptor {
     }
 
     pub(crate) fn remove_directory(&self, of: Name<'_>) -> Result<(), Errno> {
-        if of.parent == SNAPSHOTS {
-            return self.snapshots.delete(of.name);
+        if let Some(folder) = Folder::of(of.parent) {
+            return self.snapshots.delete(folder, of.name);
         }
         let place = self.unguarded(of)?;
         told(place.remove_directory(place.inode(of.parent), of.name))
@@ -290,8 +290,8 @@ impl Adaptor {
             self.transacted.list(Faces::above(), offset, take);
             return Ok(());
         }
-        if number == SNAPSHOTS {
-            self.snapshots.list(offset, take);
+        if let Some(folder) = Folder::of(number) {
+            self.snapshots.list(folder, offset, take);
             return Ok(());
         }
         let place = self.at(number)?;
@@ -309,8 +309,8 @@ impl Adaptor {
         if number == FOLDER {
             return self.transacted.command(who, to.name, to.value);
         }
-        if number == SNAPSHOTS {
-            return Err(Errno::EPERM);
+        if let Some(folder) = Folder::of(number) {
+            return self.snapshots.command(folder, to.name, to.value);
         }
         let place = self.at(number)?;
         let how = xattr_flags(to.flags).ok_or(Errno::EINVAL)?;
@@ -321,7 +321,7 @@ impl Adaptor {
     }
 
     pub(crate) fn get_xattr(&self, who: Who, number: INodeNo, name: &[u8], size: u32) -> Result<Value, Errno> {
-        if Faces::owns(number) || number == SNAPSHOTS {
+        if Faces::owns(number) || Folder::of(number).is_some() {
             return Err(errno_of(ErrorKind::NoAttribute));
         }
         if number == FOLDER {
@@ -377,7 +377,7 @@ impl Adaptor {
         let allocate = |caller: &Caller| place.allocate(caller, place.inode(number), offset, length, what);
         told(match place.is_within() {
             true => allocate(&caller_with_groups(who)),
-            false => self.set_id.taking_bits(who, number, allocate),
+            false => self.set_id.taking_bits(who, number, &place, allocate),
         })
     }
 
@@ -402,7 +402,7 @@ impl Adaptor {
 
 /// Whether a number is that of a folder that is in no volume.
 const fn is_folder(number: INodeNo) -> bool {
-    number.0 == FOLDER.0 || number.0 == SNAPSHOTS.0
+    number.0 == FOLDER.0 || Folder::of(number).is_some()
 }
 
 /// A value whose length may be asked for first.

@@ -6,7 +6,7 @@
 //! Errors are not lost: the device remembers that a write failed, and the next call of a user
 //! tells.
 
-use onode::{Class, Error, Result, Transactions, Volume};
+use onode::{Class, Clones, Error, Result, Transactions, Volume};
 use onode_fs::FileSystem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -33,9 +33,10 @@ impl Keeper {
     pub(crate) fn start(volume: &Volume) -> Result<Self> {
         let (stop, stopped) = channel();
         let (files, transactions) = (Arc::clone(volume.files()), volume.transactions().cloned());
+        let clones = volume.clones().cloned();
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
-            .spawn(move || keep(&files, transactions.as_deref(), &stopped))
+            .spawn(move || keep(&files, &Others { transactions, clones }, &stopped))
             .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -51,11 +52,20 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(files: &FileSystem, transactions: Option<&Transactions>, stopped: &Receiver<()>) {
+/// What else of a volume lives by the keeper.
+struct Others {
+    transactions: Option<Arc<Transactions>>,
+    clones: Option<Arc<Clones>>,
+}
+
+fn keep(files: &FileSystem, others: &Others, stopped: &Receiver<()>) {
     while still_running(stopped, PERIOD) {
         files.tick();
-        if let Some(transactions) = transactions {
+        if let Some(transactions) = &others.transactions {
             transactions.sweep();
+        }
+        if let Some(clones) = &others.clones {
+            clones.tick();
         }
         for _ in 0..STEPS_MAX {
             let more = files.maintain(STEP).is_ok_and(|done| done.more);

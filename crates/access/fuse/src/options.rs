@@ -77,6 +77,8 @@ pub struct Options {
     pub wear: Option<WearPolicy>,
     /// How long a scrub in the background takes over all that is stored; `None` for no scrubs.
     pub scrub: Option<Duration>,
+    /// The snapshot or clone of this name is mounted, not the volume itself.
+    pub state: Option<String>,
     /// Memory that was chosen; what was not suits the computer.
     pub memory: Memory,
 }
@@ -132,6 +134,7 @@ impl Options {
             compression: Compression::Never,
             wear: None,
             scrub: None,
+            state: None,
             memory: Memory::default(),
         }
     }
@@ -215,7 +218,7 @@ impl Options {
                 "the options are ro, rw, noatime, relatime, strictatime, atime=never|relative|strict, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, flush, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
-                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, snapshot=NAME, clone=NAME, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         }
         let bytes = |value: &str, least: u64| match parse_size(value) {
@@ -275,6 +278,11 @@ impl Options {
                 Ok(period) => self.scrub = period,
                 Err(why) => return refused(format!("`{option}`: {why}")),
             },
+            Some(("snapshot", name)) if !name.is_empty() => {
+                self.state = Some(name.to_owned());
+                self.read_only = true;
+            }
+            Some(("clone", name)) if !name.is_empty() => self.state = Some(name.to_owned()),
             Some(("wear", value)) => self.wear = Some(wear_of("cannot mount", value)?),
             // What mount(8) repeats from the kernel's table when it changes a mount.
             Some(("comment" | "user_id" | "group_id" | "rootmode" | "max_read" | "blksize" | "subtype", _)) => {}

@@ -75,7 +75,7 @@ impl Adaptor {
             // The close of a block device syncs it.
             closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
-            set_id: SetId::new(&files, notifier),
+            set_id: SetId::new(notifier),
             requests: Requests::new(),
             waiting: Waiting::new(options.spin, device),
             breakdown,

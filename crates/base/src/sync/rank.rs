@@ -71,6 +71,8 @@ ranks! {
     TransactionUse = "transaction-use",
     /// Snapshots of a volume that are looked at.
     SnapshotsOpen = "snapshots-open",
+    /// Clones of a volume that are used.
+    ClonesOpen = "clones-open",
     /// How far a scrub of a volume has come.
     FileSystemScrub = "fs-scrub",
     /// All that a file system knows.
@@ -103,6 +105,8 @@ ranks! {
     SnapshotContent = "snapshot-content",
     /// What is known of versions.
     SnapshotKnown = "snapshot-known",
+    /// Numbers of objects that are made in a clone.
+    CloneIds = "clone-ids",
     /// Who changes what a pool holds.
     PoolRecord = "pool-record",
     /// Content of some objects of a pool.

@@ -4,12 +4,14 @@
 //! both within a commit of the run. Nothing is remembered across a cut: the *name* of a snapshot
 //! says what was there when it was taken, so whatever a cut leaves must show what it is called.
 //! Which snapshots there must be after a cut the explorer knows from the run
-//! ([`crate::workload::history::Kept`]).
+//! ([`crate::workload::history::Kept`]). Clones of some snapshots are changed in between; what one
+//! has to show stands in itself ([`cloned`]).
 //!
 //! A full volume is no excuse: a commit that finds no room is made again without the oldest
 //! snapshot, until there is none. Devices beside each other are in
 //! [`crate::task::Media::Snapshots`].
 
+mod cloned;
 mod look;
 
 use crate::kind::service::Service;
@@ -34,6 +36,8 @@ const EVERY: u64 = 4;
 const FIRST: u64 = 2;
 /// Snapshots that there are at a time.
 const MOST: usize = 3;
+/// One snapshot of so many gets a clone.
+const CLONED: u64 = 2;
 /// Steps of cleaning between two snapshots: some are left when the next one is deleted.
 const CLEANED: u32 = 6;
 
@@ -67,7 +71,7 @@ impl Service for Snapshotting {
     }
 
     fn snapshots<D: ObjectDevice + 'static>(over: &SnapshottingDevice<D>) -> Vec<String> {
-        over.names()
+        over.states()
     }
 
     /// Versions, and what tells of them, are the service's.
@@ -79,6 +83,13 @@ impl Service for Snapshotting {
 impl<D: ObjectDevice> SnapshottingDevice<D> {
     fn names(&self) -> Vec<String> {
         self.versioned.snapshots().into_iter().map(|one| one.name).collect()
+    }
+
+    /// The names of all snapshots, and of what clones show.
+    fn states(&self) -> Vec<String> {
+        let clones = self.versioned.clones();
+        let told = clones.iter().map(|one| cloned::told(&self.versioned, &one.name).unwrap_or_default());
+        self.names().into_iter().chain(told).collect()
     }
 
     /// Objects of the device that only the service sees.
@@ -95,6 +106,11 @@ impl<D: ObjectDevice> SnapshottingDevice<D> {
         }
     }
 
+    /// The number of the last snapshot.
+    fn serial(&self) -> u64 {
+        self.names().last().and_then(|name| serial_of(name)).unwrap_or(0)
+    }
+
     /// Every snapshot shows what it is called, and nothing is kept for nobody.
     fn verify(&self) -> Result<(), Violation> {
         for name in self.names() {
@@ -103,6 +119,9 @@ impl<D: ObjectDevice> SnapshottingDevice<D> {
             if let Some(difference) = look.difference(&name) {
                 return Err(Violation::new("N3", format!("snapshot {name}: {difference}")));
             }
+        }
+        for clone in self.versioned.clones() {
+            cloned::verify(&self.versioned, &clone)?;
         }
         let own = self.own().map_err(unexpected("versions are listed"))?;
         if own > 0 && self.names().is_empty() && !self.versioned.is_cleaning() {
@@ -115,20 +134,33 @@ impl<D: ObjectDevice> SnapshottingDevice<D> {
     /// oldest, or one between others.
     fn take(&self) -> ObjectResult<()> {
         let names = self.names();
-        let serial = names.last().and_then(|name| serial_of(name)).unwrap_or(0) + 1;
+        let serial = self.serial() + 1;
         let name = Look::at(self.versioned.as_ref())?.name(serial);
         match self.versioned.take(&name, Timestamp { seconds: serial as i64, nanoseconds: 0 }) {
             Err(error) if error.kind == ErrorKind::NoSpace => return Ok(()),
             taken => taken?,
         };
-        match names.get(serial as usize % MOST) {
-            Some(name) if names.len() >= MOST => self.versioned.delete(name),
-            _ => Ok(()),
+        if serial.is_multiple_of(CLONED) {
+            cloned::make(&self.versioned, &name, serial)?;
+        }
+        match names.get(serial as usize % MOST).filter(|_| names.len() >= MOST) {
+            Some(name) => match self.versioned.delete(name) {
+                // A clone stands on it.
+                Err(error) if error.kind == ErrorKind::Busy => Ok(()),
+                deleted => deleted,
+            },
+            None => Ok(()),
         }
     }
 
-    /// Deletes the oldest snapshot and all that is kept for it; false if there is none.
+    /// Deletes the oldest clone, or else the oldest snapshot, and all that is kept for it; false if
+    /// there is none.
     fn make_room(&self) -> ObjectResult<bool> {
+        if let Some(oldest) = self.versioned.clones().first() {
+            self.versioned.delete_clone(&oldest.name, None)?;
+            self.clean(u32::MAX)?;
+            return Ok(true);
+        }
         let Some(oldest) = self.names().into_iter().next() else {
             return self.clean(u32::MAX);
         };
@@ -159,6 +191,7 @@ impl<D: ObjectDevice> ObjectDevice for SnapshottingDevice<D> {
         match self.commits.fetch_add(1, Ordering::Relaxed) % EVERY {
             number if number == EVERY - 1 => self.take(),
             number if number == EVERY / 2 => self.clean(CLEANED).map(drop),
+            number if number == EVERY / 2 - 1 => cloned::change(&self.versioned, number + self.serial()),
             _ => Ok(()),
         }
     }

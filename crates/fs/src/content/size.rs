@@ -136,7 +136,7 @@ impl FileSystem {
                 position = stop.max(position + 1);
             }
         }
-        if needed > self.device.space().available.saturating_sub(state.promised) {
+        if needed > self.device.space().available.saturating_sub(state.promised + state.set_aside_by_others()) {
             return Err(Error::of(ErrorKind::NoSpace, number, ""));
         }
         Ok(())

@@ -244,7 +244,7 @@ impl FileSystem {
     /// that is dirty stays set aside until it has it, and a name or another write gets only what is
     /// left ([`leave_room`](Self::leave_room)).
     pub(crate) fn reserve(&self, state: &mut State, number: InodeNumber, offset: u64, length: usize) -> Result<usize> {
-        if !state.shares_space && self.fits(state, number, offset, length) {
+        if !state.shares_space() && self.fits(state, number, offset, length) {
             return Ok(length);
         }
         self.refresh_space(state);
@@ -272,7 +272,7 @@ impl FileSystem {
     /// there any more the dirty files go first.
     pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {
         let needs = self.device.space_for(demand);
-        if needs > state.budget() || state.shares_space {
+        if needs > state.budget() || state.shares_space() {
             self.refresh_space(state);
         }
         if needs > state.budget() && state.dirty_files() > 0 {
@@ -314,7 +314,7 @@ impl FileSystem {
     }
 
     fn refresh_space(&self, state: &mut State) {
-        let available = self.device.promisable();
+        let available = self.device.promisable().saturating_sub(state.set_aside_by_others());
         state.space = available.saturating_sub(available / MARGIN_PART + MARGIN_BYTES);
     }
 

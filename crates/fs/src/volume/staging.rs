@@ -56,14 +56,27 @@ impl FileSystem {
         self.check_writable()?;
         let state = &mut *self.lock();
         self.write_back_all(state)?;
-        state.shares_space = true;
+        state.has_views = true;
         Ok(ViewStart { directory_moves: state.directory_moves, seen: state.seen })
     }
 
     /// No view is open any more.
     pub fn views_ended(&self) {
         let state = &mut *self.lock();
-        (state.shares_space, state.space) = (false, 0);
+        (state.has_views, state.space) = (false, 0);
+    }
+
+    /// Another file system uses the device's space, too, and sets this much of it aside at any
+    /// moment.
+    pub fn share_space(&self, set_aside: Arc<AtomicU64>) {
+        self.lock().others.push(set_aside);
+    }
+
+    /// One that shared the device's space is gone.
+    pub fn stop_sharing(&self, set_aside: &Arc<AtomicU64>) {
+        let state = &mut *self.lock();
+        state.others.retain(|one| !Arc::ptr_eq(one, set_aside));
+        state.space = 0;
     }
 
     /// What is set aside for files that are not written yet, as it is at any moment.

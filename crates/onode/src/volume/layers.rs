@@ -14,7 +14,7 @@ use super::keys::unlocked;
 use super::services::wrapped;
 #[cfg(feature = "transactions")]
 use super::transactions;
-use super::versioned::{OfSnapshot, Unlocked, VersionedDevice, told, versioned};
+use super::versioned::{OfSnapshot, Unlocked, VersionedDevice, told, told_of_clone, versioned};
 use crate::error::Result;
 use crate::host::random_bytes;
 use crate::open::access::{Access, Opened, Users};
@@ -23,7 +23,7 @@ use crate::spec::Spec;
 use crate::volume::face::BlockFace;
 use onode_fs::Options as MountOptions;
 use onode_object::{Compression, ObjectDevice};
-use onode_services::{Snapshot, SnapshotId, Versioned};
+use onode_services::{CloneInfo, Snapshot, SnapshotId, Versioned};
 use std::sync::Arc;
 
 /// How a volume's device is opened.
@@ -51,7 +51,7 @@ impl Opening {
 pub(crate) struct Layers {
     /// The device itself.
     pub(crate) bare: Arc<dyn ObjectDevice>,
-    /// Its snapshots, if it can have some.
+    /// Its snapshots and clones, if it can have some.
     pub(crate) states: Option<States>,
     /// What stands on top.
     pub(crate) device: Arc<dyn ObjectDevice>,
@@ -115,6 +115,17 @@ impl States {
     /// The one of a number, which it may have on several volumes.
     pub(crate) fn identified(&self, id: SnapshotId) -> Option<Snapshot> {
         self.all().into_iter().find(|one| one.id == Some(id))
+    }
+
+    /// A clone as a device with all services that stand on the device but transactions; this is
+    /// what is compressed there from now on.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the device.
+    pub(crate) fn cloned(&self, clone: &CloneInfo, compression: Compression) -> Result<Arc<dyn ObjectDevice>> {
+        let what = || format!("cannot open the clone `{}` of {}", clone.name, self.spec);
+        let device = self.versioned.open_clone(&clone.name).map_err(|error| told_of_clone(what(), &error))?;
+        wrapped(&self.spec, (self.of_snapshot)(Arc::new(device)), compression, &mut Vec::new())
     }
 
     /// A device that shows a snapshot with all services that stand on the device.

@@ -3,6 +3,8 @@
 //! A volume has snapshots unless others may use its device at the same time, or programs work on a
 //! part of it: then it can have none ([`Volume::snapshots`](crate::Volume::snapshots)).
 
+pub mod clones;
+
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::spec::Spec;
@@ -69,10 +71,14 @@ impl Snapshots {
     /// `Usage` for a name that cannot be one of a directory; `Exists`; `VolumeFull`, `ReadOnly`.
     pub fn take(&self, name: &str) -> Result<Snapshot> {
         let what = || format!("cannot take the snapshot `{name}` of {}", self.spec);
-        let new =
-            NewSnapshot { name: name.to_owned(), created: self.clock.now(), id: Some(SnapshotId(random_bytes()?)) };
-        self.files.prepare_snapshot().map_err(|error| Volume::error(what(), &error))?;
+        let new = self.prepared(name).map_err(|error| Error { what: what(), ..error })?;
         self.states.versioned.take_with(&new, Vec::new()).map_err(|error| told(what(), &error))
+    }
+
+    /// A snapshot that is to be taken, of everything that was written.
+    fn prepared(&self, name: &str) -> Result<NewSnapshot> {
+        self.files.prepare_snapshot().map_err(|error| Volume::error("", &error))?;
+        Ok(NewSnapshot { name: name.to_owned(), created: self.clock.now(), id: Some(SnapshotId(random_bytes()?)) })
     }
 
     /// Deletes a snapshot. What only it kept is removed by and by

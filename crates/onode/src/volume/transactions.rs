@@ -165,7 +165,7 @@ impl Transactions {
         let mount = held::options(self.files.options());
         let device: Arc<dyn ObjectDevice> = view.clone();
         let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount)?;
-        let volume = Volume::of_view(&self.spec, files);
+        let volume = Volume::of_files(&self.spec, Arc::new(files));
         Ok(Held::new(id, options, self.clock.now(), held::Viewed { view, volume, start }))
     }
 

@@ -77,6 +77,21 @@ pub(crate) fn told(what: String, error: &onode_object::Error) -> Error {
             .hint("choose another name, or delete that one first: onode snapshot delete"),
         ErrorKind::NotFound => Error::new(Class::NotFound, what, error.detail.clone())
             .hint("`onode snapshot list` shows those that there are"),
+        ErrorKind::Busy => {
+            Error::new(Class::InUse, what, error.detail.clone()).hint("delete the clone first: onode clone delete")
+        }
         _ => volume_error(what, error),
+    }
+}
+
+/// The same about a clone.
+pub(crate) fn told_of_clone(what: String, error: &onode_object::Error) -> Error {
+    match error.kind {
+        ErrorKind::Exists => {
+            Error::new(Class::Exists, what, error.detail.clone()).hint("choose another name, or delete that one first")
+        }
+        ErrorKind::NotFound => Error::new(Class::NotFound, what, error.detail.clone())
+            .hint("`onode clone list` and `onode snapshot list` show what there is"),
+        _ => told(what, error),
     }
 }

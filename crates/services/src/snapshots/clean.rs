@@ -36,14 +36,18 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// `NoSpace`, `ReadOnly`; those of the device.
     pub fn clean(&self, budget: u32) -> Result<Maintenance> {
         let mut done = 0;
+        if let Some(why) = self.inner().info().read_only.filter(|_| self.is_cleaning()) {
+            return Err(Error::new(ErrorKind::ReadOnly, why));
+        }
         while done < budget {
+            if self.clean_clone()? {
+                done += 1;
+                continue;
+            }
             let records = self.records();
             let Some(snapshot) = records.next_removed().cloned() else {
                 return Ok(Maintenance { done, more: false });
             };
-            if let Some(why) = self.inner().info().read_only {
-                return Err(Error::new(ErrorKind::ReadOnly, why));
-            }
             let before = records.before(snapshot.generation).cloned();
             let Some(list) = List::of(snapshot.generation) else { return Ok(Maintenance { done, more: false }) };
             let work = Work { snapshot, before, list };
@@ -65,8 +69,15 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// # Errors
     /// `Corrupt`; those of the device.
     pub fn kept_bytes(&self, generation: u32) -> Result<u64> {
-        let Some(list) = List::of(generation) else { return Ok(0) };
-        let (mut bytes, mut from) = (0, ObjectId(0));
+        List::of(generation).map_or(Ok(0), |list| self.listed_bytes(&list, ObjectId(0)))
+    }
+
+    /// What the versions of a list take from an object on, in bytes of the medium.
+    ///
+    /// # Errors
+    /// `Corrupt`; those of the device.
+    pub(super) fn listed_bytes(&self, list: &List, from: ObjectId) -> Result<u64> {
+        let (mut bytes, mut from) = (0, from);
         loop {
             let _records = self.records();
             let found = match list.entries(self.inner(), from, ATTRIBUTES) {

@@ -4,12 +4,15 @@
 //! once, when somebody asks first; from then on what the host makes and removes is.
 
 use crate::snapshots::Versioned;
+use crate::snapshots::record::Records;
 use crate::snapshots::version::List;
-use onode_object::{Mutation, ObjectDevice, ObjectId, Result, Transaction};
+use onode_object::{Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Entries that are asked for at once.
 const AT_ONCE: usize = 1024;
+/// How often it is counted before somebody else is asked.
+const TRIES: usize = 3;
 const UNKNOWN: u64 = u64::MAX;
 
 /// The number of objects that the host has, once it was counted. It changes while the records of
@@ -59,11 +62,26 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         if let Some(known) = self.visible.known() {
             return Ok(known);
         }
+        for _ in 0..TRIES {
+            let all = self.inner().space().objects;
+            let hidden = self.count_hidden(&records)?;
+            // What deleted clones had goes meanwhile.
+            if self.inner().space().objects == all {
+                let visible = all.saturating_sub(hidden);
+                self.visible.0.store(visible, Ordering::Relaxed);
+                return Ok(visible);
+            }
+        }
+        Err(Error::new(ErrorKind::Busy, "objects go while they are counted"))
+    }
+
+    fn count_hidden(&self, records: &Records) -> Result<u64> {
         let is_there = |object: ObjectId| u64::from(self.inner().stat(object).is_ok());
         let mut hidden = is_there(ObjectId::SNAPSHOTS) + is_there(ObjectId::RECEIVED);
-        for list in records.generations().filter_map(List::of) {
+        for list in records.lists().filter_map(List::of) {
             hidden += is_there(list.0);
-            let mut from = ObjectId(0);
+            // No object has the number 0.
+            let mut from = ObjectId(1);
             loop {
                 let found = list.entries(self.inner(), from, AT_ONCE)?;
                 let Some(last) = found.last() else { break };
@@ -71,8 +89,6 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
                 hidden += found.len() as u64;
             }
         }
-        let visible = self.inner().space().objects.saturating_sub(hidden);
-        self.visible.0.store(visible, Ordering::Relaxed);
-        Ok(visible)
+        Ok(hidden)
     }
 }

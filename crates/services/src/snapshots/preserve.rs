@@ -11,15 +11,13 @@
 
 use crate::ranges::Ranges;
 use crate::snapshots::record::Snapshot;
-use crate::snapshots::version::{Completeness, List, Version, absent, data_of};
+use crate::snapshots::version::{Completeness, GRAIN_BYTES, List, Version, absent, data_of, version_id};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Content that is copied at once.
 const COPIED_BYTES: u64 = 256 << 10;
-/// What a device may have data in whole ones of.
-const GRAIN_BYTES: u64 = 4096;
 /// Attributes that are looked at once.
 const ATTRIBUTES: usize = 64;
 
@@ -128,7 +126,7 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
             return Ok(Some(Kept { version, before, is_over, keys, content }));
         }
         let too_many = || Error::of(ErrorKind::NoSpace, object, "objects with such numbers can have no versions");
-        let id = object.version(self.snapshot.generation).ok_or_else(too_many)?;
+        let id = version_id(object, self.snapshot.generation).ok_or_else(too_many)?;
         let (standing, stat) = match self.device.stat(object) {
             Ok(stat) => (Completeness::Part, stat),
             Err(error) if error.kind == ErrorKind::NotFound => (Completeness::Absent, Default::default()),

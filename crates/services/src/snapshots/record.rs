@@ -1,8 +1,12 @@
-//! What a volume keeps of its snapshots: one object with an attribute for each.
+//! What a volume keeps of its snapshots and clones: one object with an attribute for each.
 //!
 //! The object is there only while there are snapshots, or what they kept is still being removed.
 //! Bytes: `docs/format/snapshots.md`.
 
+mod clones;
+
+pub use clones::CloneInfo;
+pub(super) use clones::CloneRecord;
 use onode_base::{Timestamp, varint};
 use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
 
@@ -11,6 +15,8 @@ const FORM: u8 = 1;
 /// Bits of the first byte of a snapshot.
 const DELETED: u8 = 1 << 0;
 const IDENTIFIED: u8 = 1 << 1;
+/// Of a clone.
+const CLONE: u8 = 1 << 2;
 /// The longest name of a snapshot, in bytes.
 pub const SNAPSHOT_NAME_BYTES_MAX: usize = 255;
 /// Snapshots that a volume has at most.
@@ -116,6 +122,8 @@ impl Snapshot {
 pub(super) struct Records {
     /// In the order in which they were taken, those included that are being removed.
     all: Vec<Snapshot>,
+    /// Likewise.
+    clones: Vec<CloneRecord>,
     /// The number of the next one; `None` if there is no object for snapshots.
     next: Option<u32>,
     /// What there is cannot be read.
@@ -162,8 +170,15 @@ impl Records {
             self.next = (form == FORM && value.is_empty()).then_some(next);
             return self.next.map(drop);
         }
-        let snapshot = Snapshot::decode(generation, value)?;
-        (generation < self.next?).then(|| self.all.push(snapshot))
+        if generation >= self.next? {
+            return None;
+        }
+        if value.first()? & CLONE != 0 {
+            self.clones.push(CloneRecord::decode(generation, value)?);
+        } else {
+            self.all.push(Snapshot::decode(generation, value)?);
+        }
+        Some(())
     }
 
     /// Whether nothing is kept for snapshots.
@@ -202,6 +217,11 @@ impl Records {
         self.all.iter().map(|one| one.generation)
     }
 
+    /// The generations of all lists: those of snapshots and of clones.
+    pub(super) fn lists(&self) -> impl Iterator<Item = u32> {
+        self.generations().chain(self.clones.iter().map(|one| one.generation))
+    }
+
     /// Whether people see the snapshot of this generation.
     pub(super) fn shows(&self, generation: u32) -> bool {
         self.all.binary_search_by_key(&generation, |one| one.generation).is_ok_and(|at| !self.all[at].is_deleted)
@@ -217,9 +237,7 @@ impl Records {
         if self.is_unreadable {
             return Err(malformed());
         }
-        if self.named(name).is_some() {
-            return Err(Error::new(ErrorKind::Exists, format!("there is a snapshot `{name}` already")));
-        }
+        self.check_new_name(name)?;
         let generation = self.next.unwrap_or(1);
         if self.shown().count() >= SNAPSHOTS_MAX || generation >= ObjectId::LAST_GENERATION {
             let why = format!("a volume has at most {SNAPSHOTS_MAX} snapshots; delete some");
@@ -230,6 +248,13 @@ impl Records {
         let next_id = self.all.iter().map(|one| one.next_id).fold(next_id, Ord::max);
         let (name, created, id) = (name.clone(), *created, *id);
         let snapshot = Snapshot { generation, name, created, id, next_id, is_deleted: false };
+        let (mut records, mutations) = self.numbered(generation, snapshot.encode());
+        records.all.push(snapshot);
+        Ok((records, mutations))
+    }
+
+    /// The records with the next number used, and what says so: what has it is stored in this form.
+    fn numbered(&self, generation: u32, value: Vec<u8>) -> (Self, Vec<Mutation>) {
         let object = ObjectId::SNAPSHOTS;
         let mut mutations = Vec::new();
         if self.next.is_none() {
@@ -238,18 +263,20 @@ impl Records {
         let mut header = vec![FORM];
         varint::put(&mut header, u64::from(generation + 1));
         mutations.push(Mutation::SetAttribute { object, key: Snapshot::key(0), value: header });
-        mutations.push(Mutation::SetAttribute { object, key: Snapshot::key(generation), value: snapshot.encode() });
-        let mut records = self.clone();
-        records.next = Some(generation + 1);
-        records.all.push(snapshot);
-        Ok((records, mutations))
+        mutations.push(Mutation::SetAttribute { object, key: Snapshot::key(generation), value });
+        (Self { next: Some(generation + 1), ..self.clone() }, mutations)
     }
 
     /// The records with a snapshot that people see no more, and what says so.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound`; `Busy` if a clone stands on it.
     pub(super) fn deleting(&self, name: &str) -> Result<(Self, Vec<Mutation>)> {
+        let generation = self.named(name).map(|one| one.generation);
+        if let Some(clone) = self.shown_clones().find(|one| Some(one.base) == generation) {
+            let why = format!("the clone `{}` was made of the snapshot `{name}` and needs it", clone.name);
+            return Err(Error::new(ErrorKind::Busy, why));
+        }
         let mut records = self.clone();
         let found = records.all.iter_mut().find(|one| !one.is_deleted && one.name == name);
         let Some(snapshot) = found else {
@@ -260,12 +287,13 @@ impl Records {
         Ok((records, vec![Mutation::SetAttribute { object, key, value }]))
     }
 
-    /// The records without a snapshot of which nothing is left, and what says so.
+    /// The records without a snapshot or clone of which nothing is left, and what says so.
     pub(super) fn without(&self, generation: u32) -> (Self, Vec<Mutation>) {
         let object = ObjectId::SNAPSHOTS;
         let mut records = self.clone();
         records.all.retain(|one| one.generation != generation);
-        if records.all.is_empty() {
+        records.clones.retain(|one| one.generation != generation);
+        if records.all.is_empty() && records.clones.is_empty() {
             return (Self::default(), vec![Mutation::Remove { object }]);
         }
         (records, vec![Mutation::RemoveAttribute { object, key: Snapshot::key(generation) }])
@@ -294,70 +322,4 @@ fn malformed() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn taken(records: &Records, name: &str) -> Records {
-        with(records, name, 70).expect("a good name")
-    }
-
-    fn with(records: &Records, name: &str, next_id: u64) -> Result<Records> {
-        let new = NewSnapshot { name: name.to_owned(), created: Timestamp::default(), id: None };
-        Ok(records.with(&new, ObjectId(next_id))?.0)
-    }
-
-    #[test]
-    fn a_record_is_read_as_it_was_written() {
-        let created = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
-        let name = "next week".to_owned();
-        let id = Some(SnapshotId([9; 16]));
-        let with = Snapshot { generation: 7, name, created, id, next_id: ObjectId(1 << 40), is_deleted: true };
-        let without = Snapshot { id: None, is_deleted: false, ..with.clone() };
-        for (one, least) in [(with, 36), (without, 20)] {
-            assert_eq!(Snapshot::decode(7, &one.encode()), Some(one.clone()));
-            for length in 0..least {
-                assert_eq!(Snapshot::decode(7, &one.encode()[..length]), None, "{length} bytes");
-            }
-        }
-    }
-
-    #[test]
-    fn a_number_is_written_as_text_and_back() {
-        let id = SnapshotId([0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff]);
-        assert_eq!(id.to_string(), "0f0102030405060708090a0b0c0d0eff");
-        assert_eq!(SnapshotId::parse(&id.to_string()), Some(id));
-        for bad in ["", "+f0102030405060708090a0b0c0d0eff", "0f0102030405060708090a0b0c0d0ef"] {
-            assert_eq!(SnapshotId::parse(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn names_are_those_of_directories() {
-        for bad in ["", ".", "..", "a/b", "a\nb", "a\0", &"x".repeat(256)] {
-            assert_eq!(check_name(bad).map_err(|error| error.kind), Err(ErrorKind::Invalid), "{bad:?}");
-        }
-        for good in ["a", "...", "before upgrade", &"x".repeat(255)] {
-            assert_eq!(check_name(good), Ok(()));
-        }
-    }
-
-    #[test]
-    fn ids_that_come_again_are_looked_after_for_earlier_snapshots() {
-        let records = taken(&Records::default(), "a");
-        let later = with(&records, "b", 68).expect("a good name");
-        assert_eq!(later.latest().map(|one| one.next_id), Some(ObjectId(70)));
-    }
-
-    #[test]
-    fn a_name_is_free_again_when_its_snapshot_is_deleted() {
-        let records = taken(&taken(&Records::default(), "a"), "b");
-        let again = with(&records, "a", 1);
-        assert_eq!(again.map(drop).map_err(|error| error.kind), Err(ErrorKind::Exists));
-        let records = taken(&records.deleting("a").expect("it is there").0, "a");
-        let generations: Vec<_> = records.shown().map(|one| one.generation).collect();
-        assert_eq!(generations, [2, 3]);
-        assert_eq!(records.next_removed().map(|one| one.generation), Some(1));
-        assert_eq!(records.before(3).map(|one| one.generation), Some(2));
-        assert_eq!(records.without(1).0.latest().map(|one| one.generation), Some(3));
-    }
-}
+mod tests;

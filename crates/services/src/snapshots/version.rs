@@ -17,8 +17,27 @@ use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, Obje
 
 /// Extents and holes that are asked for at once.
 const AT_ONCE: usize = 64;
+/// What a device may have data in whole ones of.
+pub(super) const GRAIN_BYTES: u64 = 4096;
 /// Versions that are: most objects have one at most, and all that follow are those of others.
 const VERSIONS: usize = 4;
+
+/// Objects below this number can have versions. The numbers that versions of others would have are
+/// those of versions of clones.
+const VERSIONED_MAX: u64 = 1 << 40;
+
+/// The first of these numbers, under which lists of clones name objects.
+pub(super) const FIRST_CLONED: ObjectId = ObjectId(VERSIONED_MAX);
+
+/// The id of a version of an object; `None` if it can have none.
+pub(super) const fn version_id(object: ObjectId, generation: u32) -> Option<ObjectId> {
+    if object.0 < VERSIONED_MAX { object.version(generation) } else { None }
+}
+
+/// The id of what a clone has of an object; `None` if it can have nothing.
+pub(super) const fn cloned_id(object: ObjectId, clone: u32) -> Option<ObjectId> {
+    if object.0 < VERSIONED_MAX { ObjectId(object.0 | VERSIONED_MAX).version(clone) } else { None }
+}
 
 /// What a version says of what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +79,7 @@ impl Version {
 
     fn several<D: ObjectDevice + ?Sized>(device: &D, object: ObjectId, from: u32, limit: usize) -> Result<Vec<Self>> {
         let mut versions = Vec::new();
-        let mut next = object.version(from);
+        let mut next = version_id(object, from);
         while let Some(first) = next.filter(|_| versions.len() < limit) {
             let found = device.list(first, limit.min(VERSIONS))?;
             next = None;
@@ -69,7 +88,7 @@ impl Version {
                     return Ok(versions);
                 };
                 versions.push(Self::load(device, id)?);
-                next = object.version(generation + 1);
+                next = version_id(object, generation + 1);
             }
         }
         Ok(versions)
@@ -91,6 +110,24 @@ impl Version {
         };
         let size = varint::take(&mut rest).filter(|_| rest.is_empty()).ok_or_else(malformed)?;
         Ok(Self { id, standing, size })
+    }
+
+    /// What a clone has of an object in this version, if it has anything. Its size is that of the
+    /// version itself, which changes with it.
+    ///
+    /// # Errors
+    /// `Corrupt`; those of the device.
+    pub(super) fn of_clone<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId) -> Result<Option<Self>> {
+        let size = match device.stat(id) {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            found => found?.size,
+        };
+        Ok(Some(Self { size, ..Self::load(device, id)? }))
+    }
+
+    /// The object of an entry in the list of a clone.
+    pub(super) const fn object_of_clone(listed: ObjectId) -> Option<ObjectId> {
+        if listed.0 & VERSIONED_MAX != 0 { Some(ObjectId(listed.0 & !VERSIONED_MAX)) } else { None }
     }
 
     /// What says what this says of itself.
@@ -124,7 +161,14 @@ impl Version {
     /// # Errors
     /// Those of the device.
     pub(super) fn covers<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Covered> {
-        let data = data_of(device, self.id, start, end)?;
+        Ok(Covered { data: data_of(device, self.id, start, end)?, holes: self.holes_in(device, start, end)? })
+    }
+
+    /// The holes of a range.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn holes_in<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Ranges> {
         let mut holes = Ranges::default();
         let mut at = start;
         while at < end {
@@ -132,7 +176,7 @@ impl Version {
             at = found.last().map_or(end, |(_, until)| *until);
             found.iter().for_each(|(from, until)| holes.add((*from).clamp(start, end), (*until).clamp(start, end)));
         }
-        Ok(Covered { data, holes })
+        Ok(holes)
     }
 
     /// Holes of which it says that they were there and are no more, those that end behind `from`.

@@ -2,6 +2,7 @@
 
 pub mod absences;
 pub mod changes;
+pub mod clones;
 pub mod cuts;
 pub mod damage;
 pub mod faulty;

@@ -1,6 +1,7 @@
 //! Whole volumes: making, naming, tuning, enlarging, verifying, repairing; their structures.
 
 pub mod check;
+pub mod clone;
 pub mod dump;
 pub mod info;
 pub mod key;

@@ -87,10 +87,10 @@ impl Adaptor {
         // The caller of a write from the kernel's cache is unknown.
         let (written, caller) = match asked.takes_bits {
             true if place.is_within() => write(&caller_with_groups(who)),
-            true => self.set_id.taking_bits(who, number, write),
+            true => self.set_id.taking_bits(who, number, &place, write),
             false => write(&Caller::root()),
         };
-        let may_wait = !appends && !place.is_within();
+        let may_wait = !appends && place.is_main();
         match written {
             Err(error) if error.kind == ErrorKind::NoSpace && may_wait && self.files.is_space_expected() => {
                 patience::write(&self.files, caller, data, answer.later());

@@ -1,5 +1,5 @@
 //! Where a request belongs: to the mounted files, to those within a transaction, or to those of a
-//! snapshot. The number that the kernel knows of a file tells which.
+//! snapshot or a clone. The number that the kernel knows of a file tells which.
 
 use crate::request::answer::Entry;
 use crate::request::convert::{attributes, inode};
@@ -16,8 +16,8 @@ pub(crate) enum Place<'a> {
     Main(&'a FileSystem),
     /// That of a transaction, with what stands above the numbers of its files.
     Within(TransactionInUse, u64),
-    /// That of a snapshot, likewise.
-    Snapshot(Arc<FileSystem>, u64),
+    /// That of a snapshot or a clone, likewise.
+    State(Arc<FileSystem>, u64),
 }
 
 impl Deref for Place<'_> {
@@ -27,12 +27,17 @@ impl Deref for Place<'_> {
         match self {
             Self::Main(files) => files,
             Self::Within(transaction, _) => transaction.volume().files(),
-            Self::Snapshot(files, _) => files,
+            Self::State(files, _) => files,
         }
     }
 }
 
 impl Place<'_> {
+    /// Whether it is the mounted one.
+    pub(crate) const fn is_main(&self) -> bool {
+        matches!(self, Self::Main(_))
+    }
+
     /// Whether it is one of a transaction.
     pub(crate) const fn is_within(&self) -> bool {
         matches!(self, Self::Within(..))
@@ -42,7 +47,7 @@ impl Place<'_> {
     const fn tag(&self) -> u64 {
         match self {
             Self::Main(_) => 0,
-            Self::Within(_, tag) | Self::Snapshot(_, tag) => *tag,
+            Self::Within(_, tag) | Self::State(_, tag) => *tag,
         }
     }
 
@@ -56,7 +61,7 @@ impl Place<'_> {
         match self {
             Self::Main(_) => inode(number),
             Self::Within(..) => transactions::inode(number),
-            Self::Snapshot(..) => snapshots::inode(number),
+            Self::State(..) => snapshots::inode(number),
         }
     }
 

@@ -2,14 +2,13 @@
 //! the file system (`HANDLE_KILLPRIV_V2`), and whether the bits may stay depends on all groups of
 //! whoever asks.
 
-use crate::request::convert::inode;
 use crate::request::credentials::{Who, caller, caller_with_groups};
+use crate::request::place::Place;
 use crate::transport::late::LateNotifier;
 use fuser::INodeNo;
 use onode_base::sync::{Mutex, rank};
-use onode_fs::{Caller, FileSystem};
+use onode_fs::Caller;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 const SET_ID_BITS: u16 = 0o6000;
 /// So many threads may be between the two requests by which the kernel takes the capabilities of a
@@ -17,7 +16,6 @@ const SET_ID_BITS: u16 = 0o6000;
 const DISARMED_MAX: usize = 64;
 
 pub(crate) struct SetId {
-    files: Arc<FileSystem>,
     notifier: LateNotifier,
     /// The last files from which the kernel took the capabilities, and for whom, before it says
     /// that nothing else of them changes.
@@ -25,23 +23,29 @@ pub(crate) struct SetId {
 }
 
 impl SetId {
-    pub(crate) fn new(files: &Arc<FileSystem>, notifier: LateNotifier) -> Self {
-        Self { files: Arc::clone(files), notifier, disarmed: Mutex::default() }
+    pub(crate) fn new(notifier: LateNotifier) -> Self {
+        Self { notifier, disarmed: Mutex::default() }
     }
 
-    fn has_bits(&self, number: INodeNo) -> bool {
-        self.files.attributes(inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0)
+    fn has_bits(number: INodeNo, place: &Place<'_>) -> bool {
+        place.attributes(place.inode(number)).is_ok_and(|found| found.permissions & SET_ID_BITS != 0)
     }
 
     /// Who asks for a change that takes the set-id bits away, with groups if there are such bits.
-    pub(crate) fn caller(&self, who: Who, number: INodeNo) -> Caller {
-        if self.has_bits(number) { caller_with_groups(who) } else { caller(who, 0) }
+    pub(crate) fn caller(who: Who, number: INodeNo, place: &Place<'_>) -> Caller {
+        if Self::has_bits(number, place) { caller_with_groups(who) } else { caller(who, 0) }
     }
 
     /// Does `change`, which takes the set-id bits away unless whoever asks may leave them. The
     /// kernel left that to us, so it must be told when the mode it remembers is not true any more.
-    pub(crate) fn taking_bits<T>(&self, who: Who, number: INodeNo, change: impl FnOnce(&Caller) -> T) -> T {
-        if !self.has_bits(number) {
+    pub(crate) fn taking_bits<T>(
+        &self,
+        who: Who,
+        number: INodeNo,
+        place: &Place<'_>,
+        change: impl FnOnce(&Caller) -> T,
+    ) -> T {
+        if !Self::has_bits(number, place) {
             return change(&caller(who, 0));
         }
         let done = change(&caller_with_groups(who));

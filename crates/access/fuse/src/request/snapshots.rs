@@ -1,44 +1,86 @@
-//! `.snapshots/NAME`: the tree as it was when a snapshot was taken. `mkdir` takes one there,
-//! `rmdir` deletes one. The folder stands in the topmost directory and no listing shows it, so that
-//! no program walks into it that was not told to.
+//! `.snapshots/NAME`: the tree as it was when a snapshot was taken, and `.clones/NAME`: the tree of
+//! a clone. `mkdir` takes a snapshot there, or makes a clone of all files as they are now; `rmdir`
+//! deletes one. The folders stand in the topmost directory and no listing shows them, so that no
+//! program walks into them that was not told to.
 //!
-//! A file of a snapshot has a number of its own: that of the snapshot stands above that of the
-//! file. Nothing in a snapshot changes, so the kernel may believe what it knows for as long as it
-//! likes; only which snapshots there are it asks each time.
+//! A file of a snapshot or clone has a number of its own: that of the snapshot or clone stands
+//! above that of the file. The mount is the only one that changes clones, and nothing in a snapshot
+//! changes, so the kernel may believe what it knows for as long as it likes; only which there are
+//! it asks each time.
 
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{attributes, errno, no_attributes, system_time};
 use crate::request::place::{Place, errno_of};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
-use onode::{FileSystem, InodeNumber, Snapshot, Snapshots, Volume};
+use onode::{Class, CloneInfo, Clones, FileSystem, InodeNumber, Snapshot, Snapshots, Volume};
+use onode_base::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of the folder.
-pub(crate) const NAME: &[u8] = b".snapshots";
-/// Numbers from here on, up to those of the next one, are those of the folder and of files in it.
+/// Numbers from here on, up to the last one, are those of the folders and of files in them. No
+/// snapshot and no clone has the number 0.
 const FIRST: u64 = 1 << 61;
 const LAST: u64 = (1 << 62) - 1;
-/// The folder.
-pub(crate) const FOLDER: INodeNo = INodeNo(FIRST);
-/// Where the number of the snapshot stands.
+/// Where the number of the snapshot or clone stands.
 const SHIFT: u32 = 39;
 
-/// How attributes of the topmost directory of a snapshot begin that tell of it.
-const ATTRIBUTES: &[u8] = b"user.onode.snapshot.";
+/// How attributes of the topmost directory of a snapshot, and of a clone, begin that tell of it.
+const SNAPSHOT_ATTRIBUTES: &[u8] = b"user.onode.snapshot.";
+const CLONE_ATTRIBUTES: &[u8] = b"user.onode.clone.";
+/// The attribute of the folder of clones that makes one: `SNAPSHOT/NAME`.
+const COMMAND: &[u8] = b"user.onode.clone";
 
-/// The snapshots of a mounted volume.
+/// One of the two folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folder {
+    Snapshots,
+    Clones,
+}
+
+impl Folder {
+    /// Its number.
+    pub(crate) const fn number(self) -> INodeNo {
+        INodeNo(FIRST + self as u64)
+    }
+
+    /// The one of a number, if it is that of one.
+    pub(crate) const fn of(number: INodeNo) -> Option<Self> {
+        match number.0.wrapping_sub(FIRST) {
+            0 => Some(Self::Snapshots),
+            1 => Some(Self::Clones),
+            _ => None,
+        }
+    }
+
+    /// The one of a name.
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b".snapshots" => Some(Self::Snapshots),
+            b".clones" => Some(Self::Clones),
+            _ => None,
+        }
+    }
+}
+
+/// What stands in a folder.
+struct Stands {
+    generation: u32,
+    name: String,
+    created: Timestamp,
+}
+
+/// The snapshots and clones of a mounted volume.
 pub(crate) struct Shown {
-    all: Option<Arc<Snapshots>>,
+    all: Option<(Arc<Snapshots>, Arc<Clones>)>,
     files: Arc<FileSystem>,
 }
 
-/// Whether a number is that of the folder or of a file in it.
+/// Whether a number is that of a folder or of a file in one.
 pub(crate) const fn owns(number: INodeNo) -> bool {
     number.0 >= FIRST && number.0 <= LAST
 }
 
-/// What stands above the numbers of files of a snapshot.
+/// What stands above the numbers of files of a snapshot or clone.
 const fn tag_of(generation: u32) -> u64 {
     FIRST | (generation as u64) << SHIFT
 }
@@ -47,105 +89,172 @@ const fn generation_of(number: INodeNo) -> u32 {
     ((number.0 - FIRST) >> SHIFT) as u32
 }
 
-/// The number of a file in a snapshot.
+/// The number of a file in a snapshot or clone.
 pub(crate) const fn inode(number: INodeNo) -> InodeNumber {
     InodeNumber(number.0 & ((1 << SHIFT) - 1))
 }
 
 impl Shown {
     pub(crate) fn new(volume: &Volume) -> Self {
-        Self { all: volume.snapshots().cloned(), files: Arc::clone(volume.files()) }
+        let all = volume.snapshots().cloned().zip(volume.clones().cloned());
+        Self { all, files: Arc::clone(volume.files()) }
     }
 
-    /// Whether a name in a directory is that of the folder, unless a file has it.
-    pub(crate) fn is_folder(&self, parent: INodeNo, name: &[u8]) -> bool {
-        self.all.is_some() && parent == INodeNo::ROOT && name == NAME
+    /// The folder that a name in a directory is that of, unless a file has it.
+    pub(crate) fn folder_named(&self, parent: INodeNo, name: &[u8]) -> Option<Folder> {
+        Folder::named(name).filter(|_| self.all.is_some() && parent == INodeNo::ROOT)
     }
 
-    fn all(&self) -> Result<&Arc<Snapshots>, Errno> {
-        self.all.as_ref().ok_or(Errno::ENOENT)
+    fn snapshots(&self) -> Result<&Arc<Snapshots>, Errno> {
+        self.all.as_ref().map(|(snapshots, _)| snapshots).ok_or(Errno::ENOENT)
     }
 
-    /// The file system of a number that is ours and not that of the folder.
+    fn clones(&self) -> Result<&Arc<Clones>, Errno> {
+        self.all.as_ref().map(|(_, clones)| clones).ok_or(Errno::ENOENT)
+    }
+
+    /// The files of a number, if they are used already.
+    fn opened(&self, generation: u32) -> Option<Arc<FileSystem>> {
+        let (snapshots, clones) = self.all.as_ref()?;
+        clones.opened(generation).or_else(|| snapshots.opened(generation))
+    }
+
+    /// The file system of a number that is ours and not that of a folder.
     pub(crate) fn place(&self, number: INodeNo) -> Result<Place<'static>, Errno> {
         let generation = generation_of(number);
-        let files = self.all()?.files(generation).map_err(|error| match errno_of(&error) {
+        let tag = tag_of(generation);
+        if let Some(files) = self.opened(generation) {
+            return Ok(Place::State(files, tag));
+        }
+        let found = match self.snapshots()?.files(generation) {
+            Err(error) if error.class == Class::NotFound => self.clones()?.files(generation),
+            found => found,
+        };
+        let files = found.map_err(|error| match errno_of(&error) {
             Errno::ENOENT => Errno::ESTALE,
             other => other,
         })?;
-        Ok(Place::Snapshot(files, tag_of(generation)))
+        Ok(Place::State(files, tag))
     }
 
-    fn named(&self, name: &[u8]) -> Result<Snapshot, Errno> {
-        let name = std::str::from_utf8(name).map_err(|_| Errno::ENOENT)?;
-        self.all()?.named(name).ok_or(Errno::ENOENT)
+    /// What stands in a folder, in the order in which it was made.
+    fn all_in(&self, folder: Folder) -> Vec<Stands> {
+        let Some((snapshots, clones)) = &self.all else { return Vec::new() };
+        let of_snapshot = |one: Snapshot| Stands { generation: one.generation, name: one.name, created: one.created };
+        let of_clone = |one: CloneInfo| Stands { generation: one.generation, name: one.name, created: one.created };
+        match folder {
+            Folder::Snapshots => snapshots.list().into_iter().map(of_snapshot).collect(),
+            Folder::Clones => clones.list().into_iter().map(of_clone).collect(),
+        }
     }
 
-    /// The tree of a snapshot.
-    pub(crate) fn lookup(&self, name: &[u8]) -> Result<Entry, Errno> {
-        let snapshot = self.named(name)?;
-        let place = self.place(INodeNo(tag_of(snapshot.generation)))?;
+    fn named(&self, folder: Folder, name: &[u8]) -> Result<Stands, Errno> {
+        let found = self.all_in(folder).into_iter().find(|one| one.name.as_bytes() == name);
+        found.ok_or(Errno::ENOENT)
+    }
+
+    /// The tree of a snapshot or clone.
+    pub(crate) fn lookup(&self, folder: Folder, name: &[u8]) -> Result<Entry, Errno> {
+        let found = self.named(folder, name)?;
+        let place = self.place(INodeNo(tag_of(found.generation)))?;
         let root = place.attributes(InodeNumber::ROOT).map_err(|error| errno(&error))?;
         Ok(place.entry(&root))
     }
 
-    /// What an attribute says of the snapshot whose topmost directory has this number; `None` if
-    /// the attribute, or the number, is another one.
+    /// What an attribute says of the snapshot or clone whose topmost directory has this number;
+    /// `None` if the attribute, or the number, is another one.
     pub(crate) fn told(&self, number: INodeNo, name: &[u8]) -> Option<Result<Vec<u8>, Errno>> {
-        let of_all = name.strip_prefix(ATTRIBUTES).filter(|_| inode(number) == InodeNumber::ROOT)?;
+        if inode(number) != InodeNumber::ROOT {
+            return None;
+        }
         let generation = generation_of(number);
-        let all = self.all.as_ref()?;
-        let snapshot = all.list().into_iter().find(|one| one.generation == generation)?;
-        let value = match of_all {
-            b"created" => Ok(format!("{}.{:09}", snapshot.created.seconds, snapshot.created.nanoseconds)),
-            b"id" => Ok(snapshot.id.map_or_else(String::new, |id| id.to_string())),
-            b"kept" => all.kept_bytes(generation).map(|bytes| bytes.to_string()),
-            _ => return None,
+        let (snapshots, clones) = self.all.as_ref()?;
+        let time = |at: Timestamp| Ok(format!("{}.{:09}", at.seconds, at.nanoseconds));
+        let value = if let Some(asked) = name.strip_prefix(SNAPSHOT_ATTRIBUTES) {
+            let snapshot = snapshots.list().into_iter().find(|one| one.generation == generation)?;
+            match asked {
+                b"created" => time(snapshot.created),
+                b"id" => Ok(snapshot.id.map_or_else(String::new, |id| id.to_string())),
+                b"kept" => snapshots.kept_bytes(generation).map(|bytes| bytes.to_string()),
+                _ => return None,
+            }
+        } else {
+            let asked = name.strip_prefix(CLONE_ATTRIBUTES)?;
+            let clone = clones.list().into_iter().find(|one| one.generation == generation)?;
+            match asked {
+                b"created" => time(clone.created),
+                b"base" => Ok(clone.base),
+                b"own" => clones.own_bytes(generation).map(|bytes| bytes.to_string()),
+                _ => return None,
+            }
         };
         Some(value.map(String::into_bytes).map_err(|error| errno_of(&error)))
     }
 
     /// The kernel forgets uses of a file. Files that are not open any more know of none.
     pub(crate) fn forget(&self, number: INodeNo, count: u64) {
-        if let Some(files) = self.all.as_ref().and_then(|all| all.opened(generation_of(number))) {
+        if let Some(files) = self.opened(generation_of(number)) {
             files.forget(inode(number), count);
         }
     }
 
-    /// Takes a snapshot.
-    pub(crate) fn take(&self, name: &[u8]) -> Result<Entry, Errno> {
+    /// Takes a snapshot, or makes a clone of all files as they are now.
+    pub(crate) fn make(&self, folder: Folder, name: &[u8]) -> Result<Entry, Errno> {
         let text = std::str::from_utf8(name).map_err(|_| Errno::EINVAL)?;
-        self.all()?.take(text).map_err(|error| errno_of(&error))?;
-        self.lookup(name)
+        let made = match folder {
+            Folder::Snapshots => self.snapshots()?.take(text).map(drop),
+            Folder::Clones => self.clones()?.make(text, None).map(drop),
+        };
+        made.map_err(|error| errno_of(&error))?;
+        self.lookup(folder, name)
+    }
+
+    /// Does what an attribute of a folder asks for: makes a clone of a snapshot.
+    pub(crate) fn command(&self, folder: Folder, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        if folder != Folder::Clones || name != COMMAND {
+            return Err(Errno::EPERM);
+        }
+        let text = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?;
+        let (snapshot, clone) = text.split_once('/').ok_or(Errno::EINVAL)?;
+        self.clones()?.make(clone, Some(snapshot)).map(drop).map_err(|error| errno_of(&error))
     }
 
     /// Deletes one.
-    pub(crate) fn delete(&self, name: &[u8]) -> Result<(), Errno> {
-        let snapshot = self.named(name)?;
-        self.all()?.delete(&snapshot.name).map_err(|error| errno_of(&error))
+    pub(crate) fn delete(&self, folder: Folder, name: &[u8]) -> Result<(), Errno> {
+        let found = self.named(folder, name)?;
+        let deleted = match folder {
+            Folder::Snapshots => self.snapshots()?.delete(&found.name),
+            Folder::Clones => self.clones()?.delete(&found.name),
+        };
+        deleted.map_err(|error| match error.class {
+            // A clone was made of it.
+            Class::InUse => Errno::EBUSY,
+            _ => errno_of(&error),
+        })
     }
 
-    /// Those of the folder: whoever may make names in the topmost directory may take snapshots.
-    pub(crate) fn folder(&self) -> FileAttr {
+    /// The attributes of a folder: whoever may make names in the topmost directory may make
+    /// snapshots and clones.
+    pub(crate) fn folder(&self, folder: Folder) -> FileAttr {
         let root = self.files.attributes(InodeNumber::ROOT);
         let root = root.as_ref().map_or_else(|_| no_attributes(), attributes);
-        FileAttr { ino: FOLDER, kind: FileType::Directory, nlink: 2, size: 0, blocks: 0, ..root }
+        FileAttr { ino: folder.number(), kind: FileType::Directory, nlink: 2, size: 0, blocks: 0, ..root }
     }
 
-    /// Hands the snapshots on to `take` from `offset` on.
-    pub(crate) fn list(&self, offset: u64, take: &mut dyn FnMut(&Listed<'_>) -> bool) {
-        let all = self.all.as_ref().map_or_else(Vec::new, |all| all.list());
-        let folder = self.folder();
-        let of_one = |one: Snapshot| {
+    /// Hands what stands in a folder on to `take` from `offset` on.
+    pub(crate) fn list(&self, folder: Folder, offset: u64, take: &mut dyn FnMut(&Listed<'_>) -> bool) {
+        let attributes = self.folder(folder);
+        let of_one = |one: Stands| {
             let at = system_time(one.created);
             // What its tree shows is asked for when it is.
             let ino = INodeNo(tag_of(one.generation) | InodeNumber::ROOT.0);
-            (FileAttr { ino, mtime: at, ctime: at, ..folder }, one.name)
+            (FileAttr { ino, mtime: at, ctime: at, ..attributes }, one.name)
         };
-        let above = FileAttr { ino: INodeNo::ROOT, ..folder };
-        let dots = [(folder, ".".to_owned()), (above, "..".to_owned())];
+        let above = FileAttr { ino: INodeNo::ROOT, ..attributes };
+        let dots = [(attributes, ".".to_owned()), (above, "..".to_owned())];
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        for ((attributes, name), cursor) in dots.into_iter().chain(all.into_iter().map(of_one)).zip(1..).skip(from) {
+        let all = dots.into_iter().chain(self.all_in(folder).into_iter().map(of_one));
+        for ((attributes, name), cursor) in all.zip(1..).skip(from) {
             let entry = Entry { attributes, generation: Generation(0) };
             if !take(&Listed { entry, cursor, name: name.as_bytes(), ttl: Duration::ZERO }) {
                 break;

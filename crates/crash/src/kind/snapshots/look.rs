@@ -36,6 +36,12 @@ impl Look {
         }
     }
 
+    /// The same without an object.
+    pub(super) fn without(mut self, object: ObjectId) -> Self {
+        self.0.retain(|(one, _)| *one != object);
+        self
+    }
+
     /// What a snapshot of this is called: its number, the checksum of everything, how many objects
     /// there are, and something of the checksum of each.
     pub(super) fn name(&self, serial: u64) -> String {

@@ -12,7 +12,7 @@ use core::ops::Range;
 use onode_base::Prng;
 
 suite! { "moves":
-    Nothing a_device_that_moves_nothing_refuses,
+    Bare a_device_that_moves_nothing_refuses,
     Moves all_content_changes_its_object,
     Moves a_part_changes_its_object,
     Moves holes_move_too,

@@ -9,9 +9,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 suite! { "versions":
-    Nothing a_version_is_an_object_behind_all_others,
-    Nothing versions_take_no_ids,
-    Crash versions_take_no_ids_across_crashes,
+    Bare a_version_is_an_object_behind_all_others,
+    Bare versions_take_no_ids,
+    BareAndCrash versions_take_no_ids_across_crashes,
 }
 
 /// A version of `object`.

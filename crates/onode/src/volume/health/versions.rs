@@ -7,13 +7,16 @@ use onode_object::ObjectId;
 use onode_services::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The folder below which a mount shows its snapshots.
+/// The folders below which a mount shows its snapshots and its clones.
 const FOLDER: &str = "/.snapshots";
+const CLONES: &str = "/.clones";
+/// Versions of objects from this number on are those of clones.
+const FIRST_CLONED: u64 = 1 << 40;
 
 impl Volume {
     /// Where a mount shows what these versions keep: `/.snapshots/NAME/PATH`, or `/.snapshots/NAME`
-    /// for what no name leads to there, or that damage hides. Of a version that several snapshots
-    /// see the last one is told. Other numbers are left out.
+    /// for what no name leads to there, or that damage hides; `/.clones/NAME` for what a clone has.
+    /// Of a version that several snapshots see the last one is told. Other numbers are left out.
     #[must_use]
     pub fn version_paths(&self, numbers: &[u64]) -> BTreeMap<u64, String> {
         let mut paths = BTreeMap::new();
@@ -25,6 +28,11 @@ impl Volume {
             if !versions.is_empty() {
                 self.find_in(snapshot, &versions, &mut paths);
             }
+        }
+        for clone in self.clones().map(|all| all.list()).unwrap_or_default() {
+            let is_of = |number: &&u64| cloned_in(**number) == Some(clone.generation);
+            let found = numbers.iter().filter(is_of);
+            paths.extend(found.map(|number| (*number, format!("{CLONES}/{}", clone.name))));
         }
         paths
     }
@@ -52,6 +60,12 @@ impl Volume {
 
 /// The last snapshot that sees a version.
 fn of_version(all: &[Snapshot], number: u64) -> Option<&Snapshot> {
-    let (_, generation) = ObjectId(number).version_of()?;
+    let (_, generation) = ObjectId(number).version_of().filter(|_| cloned_in(number).is_none())?;
     all.iter().rev().find(|one| one.generation <= generation)
+}
+
+/// The clone that has a version.
+fn cloned_in(number: u64) -> Option<u32> {
+    let (object, generation) = ObjectId(number).version_of()?;
+    (object.0 >= FIRST_CLONED).then_some(generation)
 }

@@ -55,6 +55,7 @@ use std::process::{Command, Stdio};
     compress=none|fast|small|auto    how what is written from now on is compressed; default none\n  \
     wear=dynamic, static, off        how a flash device spreads wear from now on; default as it was made\n  \
     scrub=PERIOD                     verify everything in the background, so that it takes 30d, 12h, ...; default off\n  \
+    snapshot=NAME, clone=NAME        mount that snapshot, read-only, or clone, and not the volume itself\n  \
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
     key-file=FILE, passphrase-file=FILE, keyring=NAME\n  \
     \x20                                the key of an encrypted volume, as the flags of these names\n  \

@@ -225,7 +225,11 @@ impl OpenedAsKept {
 fn open_patiently(spec: &Spec, options: &Options) -> Result<Volume> {
     let mut waited = Duration::ZERO;
     loop {
-        match Volume::open(spec, mount_options(options)) {
+        let opened = match &options.state {
+            Some(name) => Volume::open_state(spec, name, mount_options(options)),
+            None => Volume::open(spec, mount_options(options)),
+        };
+        match opened {
             Err(error) if error.class == Class::InUse && waited < PATIENCE && !is_mounted(spec) => {
                 std::thread::sleep(POLL);
                 waited += POLL;

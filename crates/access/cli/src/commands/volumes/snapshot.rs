@@ -88,12 +88,12 @@ enum SnapshotVerb {
 
 /// Of what.
 #[derive(Debug, clap::Args)]
-struct Of {
+pub struct Of {
     /// The directory where the volume is mounted, or an image or device spec.
     #[arg(value_name = "DIR|IMAGE")]
-    target: OsString,
+    pub target: OsString,
     #[command(flatten)]
-    consent: Consent,
+    pub consent: Consent,
 }
 
 #[derive(Debug, Serialize)]
@@ -180,7 +180,8 @@ fn of_mount(folder: &Path) -> Result<Vec<SnapshotListed>> {
     Ok(all)
 }
 
-fn told(path: &Path, name: &str) -> Option<String> {
+/// What an attribute of a snapshot or clone says.
+pub fn told(path: &Path, name: &str) -> Option<String> {
     let mut value = vec![0; 64];
     let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
     value.truncate(length);
@@ -238,8 +239,9 @@ fn delete(of: &Of, names: &[String], output: &Output) -> Result<u8> {
     Ok(0)
 }
 
-/// Removes what deleted snapshots kept. It can be interrupted: the next mount goes on.
-fn clean(all: &Snapshots, events: &Receiver<&'static str>, output: &Output) -> Result<()> {
+/// Removes what deleted snapshots kept and clones had. It can be interrupted: the next mount goes
+/// on.
+pub fn clean(all: &Snapshots, events: &Receiver<&'static str>, output: &Output) -> Result<()> {
     let mut steps = 0_u64;
     while all.clean(STEPS)? {
         steps += u64::from(STEPS);
@@ -252,7 +254,8 @@ fn clean(all: &Snapshots, events: &Receiver<&'static str>, output: &Output) -> R
     Ok(())
 }
 
-fn snapshots(volume: &Volume) -> Result<&Snapshots> {
+/// The snapshots of a volume that can have some.
+pub fn snapshots(volume: &Volume) -> Result<&Snapshots> {
     volume.snapshots().map(AsRef::as_ref).ok_or_else(|| {
         let what = format!("cannot use snapshots of {}", volume.spec());
         Error::new(Class::Usage, what, "a volume on storage-class memory has none")
@@ -265,11 +268,11 @@ fn folder_of(target: &OsStr) -> Result<Option<PathBuf>> {
     Ok(location::mounted(target, "use snapshots of")?.map(|directory| directory.join(FOLDER)))
 }
 
-/// A name that leads nowhere else in a path.
-fn plain(name: &str) -> Result<&OsStr> {
+/// A name of a snapshot or clone that leads nowhere else in a path.
+pub fn plain(name: &str) -> Result<&OsStr> {
     if name.is_empty() || name == "." || name == ".." || name.contains('/') {
-        let why = "the name of a snapshot is one of a directory";
-        return Err(Error::new(Class::Usage, format!("there is no snapshot `{}`", quote::message(name)), why));
+        let why = "names of snapshots and clones are those of directories";
+        return Err(Error::new(Class::Usage, format!("`{}` names none", quote::message(name)), why));
     }
     Ok(OsStr::from_bytes(name.as_bytes()))
 }
@@ -291,6 +294,8 @@ fn refused(verb: &str, path: &Path, errno: Errno) -> Error {
         }
         Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),
         Errno::NOSPC => Error::new(Class::VolumeFull, what, "the volume is full").hint("delete a snapshot, or files"),
+        Errno::BUSY => Error::new(Class::InUse, what, "a clone was made of it and needs it")
+            .hint("`onode clone list` shows which; delete the clone first"),
         Errno::INVAL => Error::new(Class::Usage, what, "a name has at most 255 bytes and no control characters"),
         errno => Error::host(&what, &errno.into()),
     }

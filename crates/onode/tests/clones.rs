@@ -1,0 +1,228 @@
+//! Clones of volumes: beside the volume and alone, full, encrypted, compressed.
+
+use crate::common::Folder;
+use onode::{Class, FileSystem, MountOptions, Spec, Volume};
+use onode_fs::Caller;
+use onode_object::Compression;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const FILE_BYTES: usize = 200_000;
+
+fn content(file: u64, round: u8) -> Vec<u8> {
+    let mut prng = onode_base::Prng::new(file * 256 + u64::from(round));
+    let mut bytes = vec![0; FILE_BYTES];
+    prng.fill(&mut bytes);
+    bytes
+}
+
+fn write(files: &FileSystem, path: &str, bytes: &[u8]) -> Result<(), onode_fs::Error> {
+    files.write_file(&Caller::root(), path.as_bytes(), bytes, 0o644).map(drop)
+}
+
+fn clone_of(volume: &Volume, name: &str, snapshot: Option<&str>) -> Arc<FileSystem> {
+    let clones = volume.clones().unwrap();
+    clones.files(clones.make(name, snapshot).unwrap().generation).unwrap()
+}
+
+fn kinds(folder: &Folder) -> Vec<String> {
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    vec![
+        format!("flash:{},size=24M", at("disk.img")),
+        format!("tier:{},{},fast-size=12M,size=32M", at("fast.img"), at("big.img")),
+        format!("pool:flash:{0},size=24M+flash:{1},size=24M", at("one.img"), at("two.img")),
+    ]
+}
+
+#[test]
+fn a_clone_and_its_volume_go_their_own_ways() {
+    let folder = Folder::new("clones-ways");
+    for text in kinds(&folder) {
+        let spec = Spec::parse(&text).unwrap();
+        let volume = Volume::open_or_create(&text).unwrap();
+        volume.create_dir_all("/d").unwrap();
+        volume.write("/d/a", content(1, 1)).unwrap();
+        volume.write("/d/b", content(2, 1)).unwrap();
+        volume.snapshots().unwrap().take("monday").unwrap();
+        let clone = clone_of(&volume, "work", Some("monday"));
+        let other = clone_of(&volume, "other", Some("monday"));
+        write(&clone, "/d/a", &content(1, 2)).unwrap();
+        write(&clone, "/d/new", b"in the clone").unwrap();
+        clone.remove_all(b"/d/b").unwrap();
+        volume.write("/d/a", content(1, 3)).unwrap();
+        volume.remove_all("/d/b").unwrap();
+        volume.write("/d/late", "in the volume").unwrap();
+        let shown = |files: &FileSystem| {
+            let read = |path: &str| files.read_file(path.as_bytes()).ok();
+            ["/d/a", "/d/b", "/d/new", "/d/late"].map(read)
+        };
+        let expected = [
+            [Some(content(1, 3)), None, None, Some(b"in the volume".to_vec())],
+            [Some(content(1, 2)), None, Some(b"in the clone".to_vec()), None],
+            [Some(content(1, 1)), Some(content(2, 1)), None, None],
+        ];
+        assert!([shown(volume.files()), shown(&clone), shown(&other)] == expected, "{text}");
+        drop((clone, other));
+        volume.close().unwrap();
+        drop(volume);
+
+        // A clone is a volume like others, by its name.
+        let work = Volume::open_state(&spec, "work", MountOptions::default()).unwrap();
+        assert!(shown(work.files()) == expected[1], "{text}");
+        work.write("/d/b", content(2, 4)).unwrap();
+        work.close().unwrap();
+        drop(work);
+        let volume = Volume::open(&spec, MountOptions::default()).unwrap();
+        let clones = volume.clones().unwrap();
+        let files = |name: &str| clones.files(clones.named(name).unwrap().generation).unwrap();
+        assert!(shown(volume.files()) == expected[0] && shown(&files("other")) == expected[2], "{text}");
+        assert!(files("work").read_file(b"/d/b").unwrap() == content(2, 4));
+        let own = clones.own_bytes(clones.named("work").unwrap().generation).unwrap();
+        assert!((400_000..600_000).contains(&own), "{text}: two files and what leads to them: {own} bytes");
+
+        let kept = volume.snapshots().unwrap().delete("monday");
+        assert_eq!(kept.unwrap_err().class, Class::InUse, "clones stand on it");
+        let stale = files("work");
+        clones.delete("work").unwrap();
+        clones.delete("other").unwrap();
+        assert!(stale.read_file(b"/d/a").is_err());
+        volume.snapshots().unwrap().delete("monday").unwrap();
+        while volume.snapshots().unwrap().clean(64).unwrap() {}
+        assert!(shown(volume.files()) == expected[0], "{text}");
+        volume.close().unwrap();
+    }
+}
+
+#[test]
+fn a_clone_of_now_takes_its_snapshot_with_it() {
+    let folder = Folder::new("clones-now");
+    let text = format!("flash:{},size=16M", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    volume.write("/a", "not yet synced").unwrap();
+    let clone = clone_of(&volume, "try", None);
+    assert_eq!(clone.read_file(b"/a").unwrap(), b"not yet synced");
+    let (clones, snapshots) = (volume.clones().unwrap(), volume.snapshots().unwrap());
+    assert_eq!(clones.list()[0].base, "try.base");
+    for (name, snapshot, class) in [
+        ("try", None, Class::Exists),
+        ("try.base", None, Class::Exists),
+        ("a/b", None, Class::Usage),
+        ("", Some("try.base"), Class::Usage),
+        ("again", Some("tuesday"), Class::NotFound),
+    ] {
+        let refused = clones.make(name, snapshot).unwrap_err();
+        assert_eq!(refused.class, class, "{name}: {refused}");
+    }
+    assert_eq!(snapshots.take("try").unwrap_err().class, Class::Exists, "a clone has that name");
+    assert_eq!(snapshots.list().len(), 1, "what was refused leaves nothing");
+    clones.delete("try").unwrap();
+    assert_eq!(clones.delete("try").unwrap_err().class, Class::NotFound);
+    assert!(snapshots.list().is_empty() && clones.list().is_empty());
+    volume.close().unwrap();
+}
+
+/// Fills a volume and a clone of it by turns. What was accepted is there, in both.
+fn filled(text: &str) {
+    let volume = Volume::open_or_create(text).unwrap();
+    for file in 0..20 {
+        volume.write(format!("/{file}"), content(file, 1)).unwrap();
+    }
+    let clone = clone_of(&volume, "work", None);
+    let (mut in_volume, mut in_clone) = (BTreeMap::new(), BTreeMap::new());
+    (0..20).for_each(|file| _ = (in_volume.insert(file, 1), in_clone.insert(file, 1)));
+    let mut refused = [0; 2];
+    for step in 0..400_u64 {
+        // Files of the volume before, and new ones.
+        let file = if step % 3 == 0 { step % 20 } else { 100 + step };
+        let (files, now, refused) = match step % 2 {
+            0 => (volume.files().as_ref(), &mut in_volume, &mut refused[0]),
+            _ => (clone.as_ref(), &mut in_clone, &mut refused[1]),
+        };
+        match write(files, &format!("/{file}"), &content(file, 2)) {
+            Ok(()) => _ = now.insert(file, 2),
+            Err(error) => {
+                assert_eq!(error.kind, onode_base::ErrorKind::NoSpace, "{error}");
+                now.remove(&file);
+                *refused += 1;
+            }
+        }
+    }
+    assert!(refused.iter().all(|count| *count > 50), "{refused:?} were refused");
+    let check = |files: &FileSystem, now: &BTreeMap<u64, u8>, when: &str| {
+        for (file, round) in now {
+            let found = files.read_file(format!("/{file}").as_bytes()).unwrap();
+            assert!(found == content(*file, *round), "{when}: {file}");
+        }
+    };
+    volume.files().sync().unwrap();
+    clone.sync().unwrap();
+    check(volume.files(), &in_volume, "the volume, full");
+    check(&clone, &in_clone, "the clone, full");
+    // What the clone made itself goes whatever the snapshot keeps, and gives room to both.
+    let own: Vec<_> = in_clone.keys().copied().filter(|file| *file >= 100).collect();
+    for file in own {
+        clone.remove_all(format!("/{file}").as_bytes()).unwrap();
+        in_clone.remove(&file);
+    }
+    volume.write("/999", content(999, 1)).unwrap();
+    in_volume.insert(999, 1);
+    drop(clone);
+    volume.close().unwrap();
+    drop(volume);
+    let spec = Spec::parse(text).unwrap();
+    let clone = Volume::open_state(&spec, "work", MountOptions { read_only: true, ..MountOptions::default() }).unwrap();
+    check(clone.files(), &in_clone, "the clone, again");
+    clone.close().unwrap();
+    drop(clone);
+    let volume = Volume::open(&spec, MountOptions::default()).unwrap();
+    check(volume.files(), &in_volume, "the volume, again");
+    volume.clones().unwrap().delete("work").unwrap();
+    while volume.snapshots().unwrap().clean(64).unwrap() {}
+    check(volume.files(), &in_volume, "the clone is gone");
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_full_flash_keeps_what_it_and_its_clone_accepted() {
+    let folder = Folder::new("clones-flash");
+    filled(&format!("flash:{},size=24M", folder.path().join("disk.img").display()));
+}
+
+#[test]
+fn a_full_pair_of_disks_keeps_what_it_and_its_clone_accepted() {
+    let folder = Folder::new("clones-tier");
+    let (fast, big) = (folder.path().join("fast.img"), folder.path().join("big.img"));
+    filled(&format!("tier:{},{},fast-size=8M,size=32M", fast.display(), big.display()));
+}
+
+#[test]
+fn a_clone_is_compressed_as_its_volume_is() {
+    let folder = Folder::new("clones-compressed");
+    let text = format!("flash:{},size=24M", folder.path().join("disk.img").display());
+    Volume::open_or_create(&text).unwrap().close().unwrap();
+    let spec = Spec::parse(&text).unwrap();
+    let options = || MountOptions { compression: Compression::Fast, ..MountOptions::default() };
+    let volume = Volume::open(&spec, options()).unwrap();
+    let line = b"the same line again and again\n".repeat(20_000);
+    volume.write("/a", &line).unwrap();
+    let clone = clone_of(&volume, "work", None);
+    let mut changed = line.clone();
+    changed[300_000..300_010].copy_from_slice(b"HERE IT IS");
+    let number = clone.resolve(b"/a", onode_fs::Follow::No).unwrap();
+    clone.write(&Caller::root(), number, 300_000, b"HERE IT IS").unwrap();
+    write(&clone, "/b", &line).unwrap();
+    clone.sync().unwrap();
+    let clones = volume.clones().unwrap();
+    let own = clones.own_bytes(clones.list()[0].generation).unwrap();
+    assert!(own < 200_000, "a chunk and a file that shrinks: {own} bytes");
+    drop(clone);
+    volume.close().unwrap();
+    drop(volume);
+    let clone = Volume::open_state(&spec, "work", MountOptions::default()).unwrap();
+    assert!(clone.read("/a").unwrap() == changed && clone.read("/b").unwrap() == line);
+    clone.close().unwrap();
+    drop(clone);
+    let volume = Volume::open(&spec, options()).unwrap();
+    assert!(volume.read("/a").unwrap() == line);
+    volume.close().unwrap();
+}
