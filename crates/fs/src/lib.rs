@@ -47,4 +47,5 @@ pub use volume::label::{LABEL, check_label};
 pub use volume::rewrite::REWRITE;
 pub use volume::size::SIZE;
 pub use volume::staging::{ViewStart, name_of_entry};
+pub use volume::tuning::{KEPT_OPTIONS_BYTES_MAX, NewTuning, TUNING, Tuning};
 pub use volume::{FORMAT_VERSION, Features, VolumeInfo, check, format, placement, scrub};

@@ -13,6 +13,7 @@ pub mod share;
 pub mod size;
 pub mod snapshot;
 pub mod staging;
+pub mod tuning;
 
 use crate::error::{Error, Result};
 use crate::inodes::Inodes;

@@ -14,6 +14,7 @@ mod chain;
 mod changes;
 mod clean;
 mod clones;
+mod count;
 mod merge;
 mod moment;
 mod preserve;
@@ -23,6 +24,7 @@ mod view;
 
 use crate::plan::refused;
 use crate::shards::{Ranks, Shards};
+use crate::snapshots::count::Visible;
 use crate::snapshots::preserve::Preserving;
 use crate::snapshots::record::Records;
 use crate::snapshots::version::List;
@@ -70,6 +72,7 @@ pub struct Versioned<D: ?Sized> {
     /// Held by who changes or looks at the device, alone by who takes a snapshot or deletes one.
     records: RwLock<Records, rank::SnapshotRecords>,
     shards: Shards<(), SnapshotRanks>,
+    visible: Visible,
     inner: Arc<D>,
 }
 
@@ -85,14 +88,15 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
             return Ok(None);
         }
         let records = RwLock::new(Records::load(inner.as_ref())?);
-        Ok(Some(Self { records, shards: Shards::new(), inner }))
+        Ok(Some(Self { records, shards: Shards::new(), visible: Visible::default(), inner }))
     }
 
     /// The device without its snapshots, of which what it says cannot be read: nothing is kept for
     /// them any more, and what was is removed, unless the device takes no changes.
     #[must_use]
     pub fn open_giving_up(inner: Arc<D>) -> Self {
-        let given_up = Self { records: RwLock::new(Records::unreadable()), shards: Shards::new(), inner };
+        let (records, visible) = (RwLock::new(Records::unreadable()), Visible::default());
+        let given_up = Self { records, shards: Shards::new(), visible, inner };
         if given_up.inner.info().read_only.is_none() && given_up.remove_all().is_ok() {
             *given_up.records.write() = Records::default();
         }
@@ -227,7 +231,32 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         preserving.ok_or_else(impossible)?.preserve(transaction)
     }
 
-    /// Commits a transaction with what preserves what it changes.
+    /// Commits a transaction of the host with what preserves what it changes.
+    fn commit_keeping(&self, records: &Records, transaction: Transaction, durability: Durability) -> Result<()> {
+        let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
+        let _changing = self.shards.change(transaction.mutations.iter().map(Mutation::object));
+        self.check_reserve(&transaction, &mut Lengths(self.inner()))?;
+        if is_planted(Bug::SnapshotKeepsNothing) {
+            return self.inner.commit(transaction, durability);
+        }
+        let mutations = self.preserving(snapshot, &transaction, true)?;
+        if mutations.is_empty() {
+            return self.inner.commit(transaction, durability);
+        }
+        let moves = mutations.iter().any(|one| matches!(one, Mutation::Move { .. }));
+        let again = moves.then(|| transaction.clone());
+        let committed = self.commit_with(mutations, transaction, durability);
+        match (committed, again) {
+            // A device may have no room to move very many pieces at once; copies go ahead.
+            (Err(error), Some(transaction)) if error.kind == ErrorKind::NoSpace => {
+                let mutations = self.preserving(snapshot, &transaction, false)?;
+                self.commit_with(mutations, transaction, durability)
+            }
+            (committed, _) => committed,
+        }
+    }
+
+    /// The same at once.
     fn commit_with(&self, mut kept: Vec<Mutation>, transaction: Transaction, durability: Durability) -> Result<()> {
         let objects: Vec<_> = transaction.mutations.iter().map(Mutation::object).collect();
         self.shards.alone(objects.into_iter(), || {
@@ -267,27 +296,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
             return self.inner.commit(refused, durability);
         }
         let records = self.records();
-        let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
-        let _changing = self.shards.change(transaction.mutations.iter().map(Mutation::object));
-        self.check_reserve(&transaction, &mut Lengths(self.inner()))?;
-        if is_planted(Bug::SnapshotKeepsNothing) {
-            return self.inner.commit(transaction, durability);
-        }
-        let mutations = self.preserving(snapshot, &transaction, true)?;
-        if mutations.is_empty() {
-            return self.inner.commit(transaction, durability);
-        }
-        let moves = mutations.iter().any(|one| matches!(one, Mutation::Move { .. }));
-        let again = moves.then(|| transaction.clone());
-        let committed = self.commit_with(mutations, transaction, durability);
-        match (committed, again) {
-            // A device may have no room to move very many pieces at once; copies go ahead.
-            (Err(error), Some(transaction)) if error.kind == ErrorKind::NoSpace => {
-                let mutations = self.preserving(snapshot, &transaction, false)?;
-                self.commit_with(mutations, transaction, durability)
-            }
-            (committed, _) => committed,
-        }
+        let more = count::more_by(&transaction);
+        self.commit_keeping(&records, transaction, durability)?;
+        self.visible.add(more);
+        Ok(())
     }
 
     fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -331,7 +343,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     fn space(&self) -> Space {
         let space = self.inner.space();
-        Space { available: space.available.saturating_sub(self.reserve()), ..space }
+        let (available, objects) = (space.available.saturating_sub(self.reserve()), self.visible_of(space.objects));
+        Space { available, objects, ..space }
     }
 
     /// What is kept of what is replaced takes space, too.

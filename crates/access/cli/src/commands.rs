@@ -23,7 +23,7 @@ use state::{health, list, map, stat, top};
 use std::ffi::OsString;
 use tiers::{divide, place, promote};
 use volumes::snapshot::{receive, send};
-use volumes::{check, clone, dump, info, key, label, mkfs, pool, repair, resize, scrub, snapshot, spaces};
+use volumes::{check, clone, dump, info, key, label, mkfs, pool, repair, resize, scrub, snapshot, spaces, tune};
 
 /// Onode: an object-based file system for every class of storage memory.
 ///
@@ -59,6 +59,8 @@ enum Verb {
     List(list::Arguments),
     /// Show or change the name that a volume has for people.
     Label(label::Arguments),
+    /// Show the settings that a volume keeps, or change them: label, number, mount options.
+    Tune(tune::Arguments),
     /// Have a volume take up more of its device, also while it is mounted.
     Resize(resize::Arguments),
     /// Show space, counters and segments of an image or a mount, or the details of one file.
@@ -176,6 +178,7 @@ impl Command {
             Verb::Info(arguments) => info::run(arguments, output),
             Verb::List(arguments) => list::run(arguments, output),
             Verb::Label(arguments) => label::run(arguments, output),
+            Verb::Tune(arguments) => tune::run(arguments, output),
             Verb::Resize(arguments) => resize::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
             Verb::Health(arguments) => health::run(arguments, output),

@@ -56,6 +56,17 @@ fn a_truncated_image_is_damaged() {
 }
 
 #[test]
+fn a_check_of_what_was_cut_short_leads_on() {
+    let place = Place::new("truncated-hint");
+    let image = place.image("disk.img");
+    OpenOptions::new().write(true).open(&image).expect("open").set_len(30 << 20).expect("cut");
+    assert!(onode!("info", &image).fails(11).contains("hint: `onode check IMAGE`"));
+    let error = onode!("check", &image).fails(4);
+    is_clear(&error, &image);
+    assert!(error.contains("copy it again") && !error.contains("onode check"), "{error}");
+}
+
+#[test]
 fn a_damaged_header_is_damaged() {
     let place = Place::new("header");
     let image = place.image("disk.img");
@@ -168,7 +179,7 @@ fn a_mounted_image_says_where_it_is_mounted() {
 }
 
 #[test]
-fn an_image_that_may_not_be_written_is_read_only() {
+fn an_image_that_may_not_be_written_is_a_matter_of_permission() {
     if !is_root() {
         return;
     }
@@ -186,8 +197,9 @@ fn an_image_that_may_not_be_written_is_read_only() {
     };
     let image_argument = image.as_os_str();
     nobody(&["ls".as_ref(), image_argument]).succeeds();
-    let error = nobody(&["put".as_ref(), image_argument, file.as_os_str()]).fails(14);
+    let error = nobody(&["put".as_ref(), image_argument, file.as_os_str()]).fails(22);
     is_clear(&error, &image);
+    assert!(error.contains("hint: run it as the owner or as root"), "{error}");
     assert!(fs::read(&image).expect("image") == before);
 }
 

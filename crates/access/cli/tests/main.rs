@@ -4,6 +4,7 @@
 #[macro_use]
 mod common;
 
+mod atomic;
 mod beside;
 mod clone;
 mod copy;
@@ -26,5 +27,6 @@ mod spaces;
 mod tar;
 mod tier;
 mod told;
+mod tune;
 mod tx;
 mod verbs;

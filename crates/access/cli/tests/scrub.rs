@@ -125,6 +125,34 @@ fn what_cannot_be_repaired_is_named() {
 }
 
 #[test]
+fn damage_of_what_a_snapshot_keeps_is_told_by_snapshot_and_path() {
+    let place = Place::new("scrub-version");
+    let (image, _) = made(&place, "0", 3_000_000);
+    let old = content("old", 300_000);
+    onode!("mkdir", &image, "/d").succeeds();
+    onode!("put", &image, place.file("old", &old), "/d/a name").succeeds();
+    onode!("snapshot", "create", &image, "monday").succeeds();
+    onode!("put", &image, place.file("new", b"new"), "/d/a name").succeeds();
+    onode!("snapshot", "create", &image, "tuesday").succeeds();
+    hurt(&image, &old, 100_000);
+    let named = "/.snapshots/monday/d/a name";
+    let check = onode!("check", &image).output().expect("it starts");
+    let said = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.code() == Some(4) && said.contains(&format!("the file is {named}")), "{said}");
+    onode!("scrub", &image).fails(DAMAGED);
+    let said = onode!("scrub", "--status", &image).succeeds();
+    assert!(said.contains(&format!("DAMAGED: {named} bytes ")), "{said}");
+    if !has_fuse() {
+        return;
+    }
+    let directory = place.directory("mnt");
+    onode!("mount", &image, &directory).succeeds();
+    let said = onode!("scrub", "--status", &directory).succeeds();
+    assert!(said.contains(&format!("DAMAGED: {}{named} bytes ", directory.display())), "{said}");
+    unmount(&directory);
+}
+
+#[test]
 fn a_mounted_volume_is_scrubbed_by_its_server() {
     if !has_fuse() {
         return;

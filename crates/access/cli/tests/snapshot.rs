@@ -69,6 +69,48 @@ fn a_snapshot_of_an_image_is_read_by_its_name() {
 }
 
 #[test]
+fn what_snapshots_keep_is_not_counted_as_files() {
+    let place = Place::new("snapshot-count");
+    let image = place.path("disk.img");
+    onode!("mkfs", &image, "--size", "32M").succeeds();
+    let source = place.directory("source");
+    let fill = |seed: u32| {
+        (0..40).for_each(|file| fs::write(source.join(file.to_string()), bytes(seed + file, 9_000)).expect("content"))
+    };
+    let files = |target: &Path| {
+        let told: Value = serde_json::from_str(&onode!("--json", "df", target).succeeds()).expect("JSON");
+        told[0]["files"].as_u64().expect("a number")
+    };
+    fill(1);
+    onode!("put", "-r", &image, &source, "/").succeeds();
+    let before = files(&image);
+    for (name, seed) in [("one", 100), ("two", 200)] {
+        onode!("snapshot", "create", &image, name).succeeds();
+        fill(seed);
+        onode!("put", "-r", &image, &source, "/").succeeds();
+        assert_eq!(files(&image), before, "{name}");
+    }
+    onode!("rm", &image, "/source/7").succeeds();
+    assert_eq!(files(&image), before - 1);
+    onode!("snapshot", "delete", &image, "one").succeeds();
+    assert_eq!(files(&image), before - 1);
+    if !has_fuse() {
+        return;
+    }
+    let directory = place.directory("mnt");
+    onode!("mount", &image, &directory).succeeds();
+    assert_eq!(files(&directory), before - 1);
+    fs::create_dir(directory.join(".snapshots/three")).expect("a snapshot");
+    fs::remove_dir_all(directory.join("source")).expect("removed");
+    fs::write(directory.join("new"), b"new").expect("content");
+    assert_eq!(files(&directory), 2);
+    onode!("snapshot", "delete", &directory, "two", "three").succeeds();
+    assert_eq!(files(&directory), 2);
+    onode!("umount", &directory).succeeds();
+    assert_eq!(files(&image), 2);
+}
+
+#[test]
 fn a_memory_has_no_snapshots_and_says_so() {
     let place = Place::new("snapshot-memory");
     let memory = format!("scm:{}", place.path("memory").display());

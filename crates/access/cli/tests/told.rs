@@ -334,3 +334,28 @@ fn health_tells_of_a_server_that_does_not_answer() {
     unmount(&directory);
     server.ends_well();
 }
+
+#[test]
+fn nobody_waits_for_a_stopped_server_to_list_mounts_or_tell_how_full_they_are() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("silent-rows");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let server = Running::up(&directory, &image);
+    server.signal("STOP");
+    let asked: Vec<_> = [("list", &image), ("df", &image), ("df", &directory)]
+        .map(|(verb, target)| onode!(verb, target).output().expect("it runs"))
+        .into_iter()
+        .collect();
+    server.signal("CONT");
+    for output in asked {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(said.contains("server-silent") && said.contains(&*directory.to_string_lossy()), "{said}");
+    }
+    wait_until("it answers", || onode!("df", &directory).status().expect("it runs").success());
+    onode!("list", &image).succeeds();
+    unmount(&directory);
+    server.ends_well();
+}

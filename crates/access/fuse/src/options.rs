@@ -215,7 +215,7 @@ impl Options {
     fn apply_value(&mut self, option: &str) -> Result<()> {
         fn refused<T>(why: String) -> Result<T> {
             Err(Error::new(Class::Usage, "cannot mount", why).hint(
-                "the options are ro, rw, noatime, relatime, strictatime, suid, dev, noexec, sync, allow_other, noallow_other, \
+                "the options are ro, rw, noatime, relatime, strictatime, atime=never|relative|strict, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, flush, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
                  page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, snapshot=NAME, clone=NAME, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
@@ -263,6 +263,12 @@ impl Options {
                 "on" => self.io_uring = IoUring::On,
                 "off" => self.io_uring = IoUring::Off,
                 _ => return refused(format!("`{option}`: requests come by io_uring auto, on or off")),
+            },
+            Some(("atime", value)) => match value {
+                "never" => self.atime = Atime::Never,
+                "relative" => self.atime = Atime::Relative,
+                "strict" => self.atime = Atime::Strict,
+                _ => return refused(format!("`{option}`: reading sets access times never, relative or strict")),
             },
             Some(("compress", value)) => match Compression::from_name(value) {
                 Some(compression) => self.compression = compression,
@@ -323,7 +329,7 @@ mod tests {
     fn later_options_win() {
         let mut options = Options::new();
         options
-            .apply("ro,noatime,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,io-uring=off,rw,wear=static,compress=small,compress=fast")
+            .apply("ro,strictatime,atime=never,dev,,threads=4,x-systemd.automount,wear=off,noflush,spin=7,io-uring=off,rw,wear=static,compress=small,compress=fast")
             .expect("valid");
         assert_eq!(options.wear, Some(WearPolicy::Static));
         assert_eq!(options.compression, Compression::Fast);
@@ -382,6 +388,7 @@ mod tests {
             "ro=1",
             "wear=none",
             "compress=zip",
+            "atime=often",
             "write-cache=4K",
             "node-cache=",
             "page-cache=2T",

@@ -12,6 +12,7 @@ use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
 use crate::volume::scrub::SCRUB;
 use crate::volume::size::SIZE;
+use crate::volume::tuning::TUNING;
 use onode_base::ErrorKind;
 
 impl FileSystem {
@@ -31,6 +32,9 @@ impl FileSystem {
         }
         if name == LABEL.as_bytes() {
             return Some(self.label_xattr(number));
+        }
+        if name == TUNING.as_bytes() {
+            return Some(self.tuning_xattr(number));
         }
         if name == SIZE.as_bytes() {
             return Some(self.size_xattr(number));
@@ -63,6 +67,9 @@ impl FileSystem {
         }
         if name == LABEL.as_bytes() {
             return Some(self.set_label_xattr(caller, number, value));
+        }
+        if name == TUNING.as_bytes() {
+            return Some(self.set_tuning_xattr(caller, number, value));
         }
         if name == SIZE.as_bytes() {
             return Some(self.set_size_xattr(caller, number, value));

@@ -71,7 +71,7 @@ impl FileSystem {
     }
 }
 
-fn check_topmost(number: InodeNumber) -> Result<()> {
+pub(crate) fn check_topmost(number: InodeNumber) -> Result<()> {
     if number == InodeNumber::ROOT {
         return Ok(());
     }

@@ -25,7 +25,7 @@ use crate::volume::scrub::state::{ScrubOwner, ScrubState};
 use crate::volume::scrub::step::Scrubbed;
 use crate::volume::scrub::told::ScrubStatus;
 use onode_base::ErrorKind;
-use onode_object::{Demand, Transaction};
+use onode_object::{Demand, ObjectId, Transaction};
 use pace::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -225,7 +225,10 @@ impl FileSystem {
         let found = found.into_iter().flatten().find(|found| found.is_damaged())?.clone();
         let told = found.damaged.iter().map(|range| {
             let name = state.names.get(&range.object);
-            let name = name.cloned().unwrap_or_else(|| format!("inode {}", range.object));
+            let name = name.cloned().unwrap_or_else(|| match ObjectId(range.object).version_of() {
+                Some((file, _)) => format!("inode {} as a snapshot has it", file.0),
+                None => format!("inode {}", range.object),
+            });
             match range.start == range.end {
                 true => name,
                 false => format!("{name} bytes {} to {}", range.start, range.end),

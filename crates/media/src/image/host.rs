@@ -129,8 +129,12 @@ fn of_open(path: &Path, write: bool, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied if !path.exists() => {
             Error::new(MediaErrorKind::Denied, format!("{place} cannot be made ({error})"))
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if write => {
+        io::ErrorKind::PermissionDenied if write => {
             let detail = format!("{place} cannot be written ({error}); open it read-only or change its permissions");
+            Error::new(MediaErrorKind::Denied, detail)
+        }
+        io::ErrorKind::ReadOnlyFilesystem if write => {
+            let detail = format!("{place} cannot be written ({error}); open it read-only");
             Error::new(MediaErrorKind::ReadOnly, detail)
         }
         _ => of_io(path, "open", error),
@@ -165,7 +169,8 @@ mod tests {
         assert_eq!(of(Errno::ACCESS), MediaErrorKind::Denied);
         let opening = |errno: Errno, write| of_open(path, write, &errno.into()).kind;
         let opening_there = |errno: Errno, write| of_open(Path::new("/"), write, &errno.into()).kind;
-        assert_eq!(opening_there(Errno::ACCESS, true), MediaErrorKind::ReadOnly);
+        assert_eq!(opening_there(Errno::ACCESS, true), MediaErrorKind::Denied);
+        assert_eq!(opening_there(Errno::ROFS, true), MediaErrorKind::ReadOnly);
         assert_eq!(opening_there(Errno::ACCESS, false), MediaErrorKind::Denied);
         assert_eq!(opening(Errno::ACCESS, true), MediaErrorKind::Denied);
         assert_eq!(opening(Errno::NOENT, true), MediaErrorKind::NotFound);

@@ -1,5 +1,7 @@
 //! The health of a volume: what its device tells, and what only those above it know.
 
+mod versions;
+
 use crate::volume::Volume;
 use onode_object::{Condition, Health, Severity};
 

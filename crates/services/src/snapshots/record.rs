@@ -217,6 +217,11 @@ impl Records {
         self.all.iter().map(|one| one.generation)
     }
 
+    /// The generations of all lists: those of snapshots and of clones.
+    pub(super) fn lists(&self) -> impl Iterator<Item = u32> {
+        self.generations().chain(self.clones.iter().map(|one| one.generation))
+    }
+
     /// Whether people see the snapshot of this generation.
     pub(super) fn shows(&self, generation: u32) -> bool {
         self.all.binary_search_by_key(&generation, |one| one.generation).is_ok_and(|at| !self.all[at].is_deleted)

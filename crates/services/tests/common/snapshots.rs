@@ -86,6 +86,8 @@ impl History {
         let expected = self.oracle.commit(&transaction, durability).map_err(|error| error.kind);
         let found = self.device.commit(transaction, durability).map_err(|error| error.kind);
         assert_eq!(found, expected, "answer to a commit");
+        // What snapshots keep is nothing that people have, and it is not counted anew.
+        assert_eq!(self.device.space().objects, self.oracle.model.space().objects, "number of objects");
     }
 
     fn take(&mut self) {

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod attach;
+pub mod kept;
 pub mod mount;
 pub mod mount_helper;
 pub mod sends;

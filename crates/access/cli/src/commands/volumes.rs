@@ -1,4 +1,4 @@
-//! Whole volumes: making, naming, enlarging, verifying, repairing and showing their structures.
+//! Whole volumes: making, naming, tuning, enlarging, verifying, repairing; their structures.
 
 pub mod check;
 pub mod clone;
@@ -13,3 +13,4 @@ pub mod resize;
 pub mod scrub;
 pub mod snapshot;
 pub mod spaces;
+pub mod tune;

@@ -51,6 +51,8 @@ pub struct TellingArguments {
 pub struct Settings {
     /// Those of the file server.
     pub options: Options,
+    /// What was said of those, in the order in which it was.
+    pub said: Vec<String>,
     /// Who is told.
     pub telling: Telling,
     /// Where the keys of an encrypted volume are.
@@ -93,7 +95,10 @@ impl Settings {
                 Some(("metrics", path)) => self.telling.metrics = Some(absolute(path.into())?),
                 Some(("hook", path)) => self.telling.hook = Some(absolute(path.into())?),
                 Some((name, value)) if self.keys.apply(name, value)? => {}
-                _ => self.options.apply(option)?,
+                _ => {
+                    self.options.apply(option)?;
+                    self.said.push(option.to_owned());
+                }
             }
         }
         Ok(())

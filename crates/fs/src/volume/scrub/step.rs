@@ -8,6 +8,8 @@ use onode_object::{AttributeKey, AttributeKind, Error, ObjectDevice, ObjectId, R
 
 /// Objects that are looked at for one step.
 const OBJECTS_AT_ONCE: usize = 64;
+/// Of those that are in no list nobody knows the size before they are read.
+const HIDDEN_AT_ONCE: usize = 16;
 const GROUPS_AT_ONCE: u64 = 4096;
 const ATTRIBUTES_AT_ONCE: usize = 64;
 const EXTENTS_AT_ONCE: usize = 16;
@@ -91,10 +93,7 @@ impl Scrubbed<'_> {
 
     fn objects_step(&self, pass: &mut ScrubPass, budget: u64) -> Result<()> {
         let listed = self.device.list(ObjectId(pass.object), OBJECTS_AT_ONCE)?;
-        let Some(first) = listed.first().copied() else {
-            pass.phase = ScrubPhase::Moving;
-            return Ok(());
-        };
+        let Some(first) = listed.first().copied() else { return self.behind(pass) };
         if first.0 != pass.object {
             (pass.object, pass.offset) = (first.0, 0);
         }
@@ -110,6 +109,18 @@ impl Scrubbed<'_> {
         });
         let limit = fitting.count().max(1);
         let report = self.power.scrub(first, limit)?;
+        take_report(pass, &report);
+        pass.done += report.objects * OBJECT_BYTES;
+        match report.next {
+            Some(next) => (pass.object, pass.offset) = (next.0, 0),
+            None => pass.phase = ScrubPhase::Moving,
+        }
+        Ok(())
+    }
+
+    /// Objects that are in no list and come behind all that are: what snapshots keep.
+    fn behind(&self, pass: &mut ScrubPass) -> Result<()> {
+        let report = self.power.scrub(ObjectId(pass.object), HIDDEN_AT_ONCE)?;
         take_report(pass, &report);
         pass.done += report.objects * OBJECT_BYTES;
         match report.next {
@@ -247,7 +258,8 @@ fn damaged_range(error: &Error, object: u64) -> DamagedRange {
 /// The findings of a pass with the objects of inodes as the files that they are of.
 pub(crate) fn as_files(found: &mut ScrubFindings, file_of: impl Fn(ObjectId) -> Option<ObjectId>) {
     for range in &mut found.damaged {
-        if let Some(file) = file_of(ObjectId(range.object)) {
+        let object = Some(ObjectId(range.object)).filter(|object| !object.is_version());
+        if let Some(file) = object.and_then(&file_of) {
             *range = DamagedRange { object: file.0, start: 0, end: 0 };
         }
     }

@@ -29,7 +29,8 @@ use std::process::{Command, Stdio};
     onode mount --foreground disk.img /mnt\n\n\
     Options for -o:\n  \
     ro, rw                           nothing may change; default rw\n  \
-    noatime, relatime, strictatime   when reading sets the access time; default noatime\n  \
+    noatime, relatime, strictatime   when reading sets the access time; default noatime;\n  \
+    \x20                                atime=never, relative and strict are the same\n  \
     nosuid, suid, nodev, dev         set-user-id bits, device nodes; default nosuid,nodev\n  \
     noexec, exec                     programs cannot be started; default exec\n  \
     sync, async                      every change is on the medium when its call returns; default async\n  \
@@ -60,6 +61,7 @@ use std::process::{Command, Stdio};
     \x20                                the key of an encrypted volume, as the flags of these names\n  \
     log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
     metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\
+    What a volume keeps (`onode tune DIR mount-options=...`) holds where none of these is said.\n\n\
     In the background it logs to the journal, or to syslog where there is no journal.\n\n\
     A line for /etc/fstab (mount(8) finds the link /usr/sbin/mount.onode of an installation):\n  \
     /var/lib/disk.img  /mnt  onode  noatime,nofail  0  0")]

@@ -14,8 +14,8 @@ const USAGE: u8 = 1;
 const BUG: u8 = 4;
 const FAILED: u8 = 32;
 /// What mount(8) keeps to itself because it is what mounts usually have; of what is not so it tells
-/// the helper.
-const USUAL_OF_MOUNT: &str = "suid,dev,exec,async";
+/// the helper. That it keeps `async`, too, is what holds anyway, unless the volume says `sync`.
+const USUAL_OF_MOUNT: &str = "suid,dev,exec";
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()

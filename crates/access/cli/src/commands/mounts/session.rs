@@ -1,11 +1,12 @@
 //! Serving a mount in this process until somebody ends it: what `up` and `mount` share.
 
+use crate::commands::mounts::kept;
 use crate::commands::mounts::sends::Sends;
 use crate::commands::mounts::views;
 use crate::location::where_mounted;
 use crate::signals;
 use crate::watch::record::{self, Left, Record};
-use crate::watch::settings::{Settings, Telling};
+use crate::watch::settings::Settings;
 use crate::watch::{Watch, Watched, log};
 use onode::{Class, MountOptions, Result, Spec, Volume, cache_bytes, human_size, write_cache_bytes};
 use onode_console::Output;
@@ -58,24 +59,25 @@ impl Session {
     /// Opens the volume and mounts it. Signals are listened to from before the mount on, so that
     /// none of them can leave a dead mount behind.
     pub fn start(spec: &Spec, directory: &Path, settings: &Settings, manner: Manner) -> Result<Self> {
-        let Settings { options, telling, .. } = settings;
+        let telling = &settings.telling;
         log::start(telling.log.as_deref(), telling.level, matches!(manner, Manner::Background))?;
-        let started = Self::begin(spec, directory, options, telling, manner);
+        let started = Self::begin(spec, directory, settings, manner);
         if let Err(error) = &started {
             tracing::error!("{error}");
         }
         started
     }
 
-    fn begin(spec: &Spec, directory: &Path, options: &Options, telling: &Telling, manner: Manner) -> Result<Self> {
+    fn begin(spec: &Spec, directory: &Path, settings: &Settings, manner: Manner) -> Result<Self> {
+        let telling = &settings.telling;
         onode_fuse::prepare(directory)?;
         let (sender, events) = channel();
         signals::forward(sender.clone(), Event::Asked)?;
-        let spec = options.wear.map_or_else(|| Ok(spec.clone()), |wear| spec.clone().with_wear(wear))?;
-        let volume = Arc::new(open_patiently(&spec, options)?);
+        let OpenedAsKept { volume, spec, options, mut notes } = OpenedAsKept::open(spec, settings)?;
+        let options = &options;
+        let volume = Arc::new(volume);
         let left = Left::of(spec.image_path());
         let watched = Arc::new(Watched::new(Arc::clone(&volume), &left));
-        let mut notes = volume.notes().to_vec();
         notes.extend(left.iter().map(|left| left.text.clone()));
         if options.scrub.is_some() && (options.read_only || volume.device().scrub().is_none()) {
             let why =
@@ -180,6 +182,42 @@ impl Session {
             last.tell(outcome.as_ref().err());
         }
         outcome
+    }
+}
+
+/// A volume that was opened with the options that it keeps and those that were said.
+struct OpenedAsKept {
+    volume: Volume,
+    /// What it lies on, with policies from options.
+    spec: Spec,
+    options: Options,
+    /// What people should hear of how it was opened.
+    notes: Vec<String>,
+}
+
+impl OpenedAsKept {
+    /// What a volume keeps is known when it is open. If that says how to open it, it is opened
+    /// again; by then it needs no recovery any more.
+    fn open(spec: &Spec, settings: &Settings) -> Result<Self> {
+        let worn =
+            |options: &Options| options.wear.map_or_else(|| Ok(spec.clone()), |wear| spec.clone().with_wear(wear));
+        let said = &settings.options;
+        let first = open_patiently(&worn(said)?, said)?;
+        let kept = first.files().tuning().map(|tuning| tuning.mount_options).unwrap_or_default();
+        let (options, ignored) = kept::merged(spec, &kept, settings);
+        let mut notes = first.notes().to_vec();
+        let volume = if mount_options(&options) == mount_options(said) && options.wear == said.wear {
+            first
+        } else {
+            first.close()?;
+            drop(first);
+            let again = open_patiently(&worn(&options)?, &options)?;
+            let more: Vec<_> = again.notes().iter().filter(|note| !notes.contains(note)).cloned().collect();
+            notes.extend(more);
+            again
+        };
+        notes.extend(ignored);
+        Ok(Self { volume, spec: worn(&options)?, options, notes })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `onode tx`: changes of any files of a mounted volume that happen together or not at all.
 
-mod face;
+pub mod face;
 mod run;
 
 use face::TransactionsFace;
@@ -85,7 +85,7 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+pub struct Listed {
     id: u64,
     uid: u64,
     age_seconds: u64,

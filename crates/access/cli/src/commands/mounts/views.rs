@@ -3,7 +3,8 @@
 //!
 //! `onode.report` is [`Figures`] as JSON, `onode.info` and `onode.health` what the verbs of these
 //! names show, `onode.segments.N` a piece of the segment map from segment N on (an attribute holds
-//! 64 KiB at most). Between two pieces the volume goes on working. What begins with `onode.send.`
+//! 64 KiB at most). Between two pieces the volume goes on working. `onode.version.N` is where below
+//! the mount is what the version N keeps for a snapshot. What begins with `onode.send.`
 //! is a piece of a stream ([`Sends`]), for the super-user alone.
 
 use crate::commands::mounts::sends::Sends;
@@ -40,6 +41,10 @@ pub fn view(watched: &Watched, options: &Options, sends: &Sends, requests: &Requ
         }
         "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
         _ => {}
+    }
+    if let Some(number) = name.strip_prefix("version.") {
+        let number = number.parse().ok()?;
+        return serde_json::to_vec(&watched.volume().version_paths(&[number]).remove(&number)).ok();
     }
     let from: usize = name.strip_prefix("segments.")?.parse().ok()?;
     let all = watched.volume().device().inspect()?.segments();

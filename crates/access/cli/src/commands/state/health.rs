@@ -1,10 +1,7 @@
 //! `onode health`: whether volumes are well, in one word, one line for each thing that is wrong,
 //! and one exit code.
-//!
-//! Who asks a server that is stopped, or waits for a disk that hangs, cannot be woken, so a process
-//! of its own asks first.
 
-use crate::commands::state::ask;
+use crate::commands::state::{ask, silent};
 use crate::location::{self, Consent};
 use crate::watch::health::HealthReport;
 use crate::watch::record;
@@ -15,18 +12,11 @@ use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Exit codes that no class of errors has.
 const NOTICE: u8 = 3;
 const DEGRADED: u8 = 4;
-const FAILED: u8 = 5;
+pub const FAILED: u8 = 5;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -103,10 +93,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn of_target(target: &OsStr) -> Result<ConditionRow> {
     let path = Path::new(target);
-    // Nothing else is asked about a mount that may hang.
-    let named = std::path::absolute(path).ok();
-    let mut mounts = onode_fuse::all_mounts()?.into_iter().rev().filter(Mounted::is_ours);
-    if let Some(mounted) = mounts.find(|mounted| named.as_ref() == Some(&mounted.directory)) {
+    if let Some(mounted) = silent::mount_named(path)? {
         return of_mount(&mounted);
     }
     // A dead mount is no directory to anybody who asks.
@@ -134,11 +121,9 @@ fn of_target(target: &OsStr) -> Result<ConditionRow> {
 
 fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     let directory = mounted.directory.as_path();
-    let health = if !answers(directory) {
-        let text = format!("the server of the mount does not answer for {} s", PATIENCE.as_secs());
-        let remedy = "it is stopped (`kill -CONT` continues it) or waits for a device that hangs, which \
-            the kernel's log tells (`dmesg`)";
-        Health::new(vec![Condition::new("server-silent", Severity::Failed, text).remedy(remedy)]).into()
+    let health = if !silent::answers(directory) {
+        let condition = Condition::new(silent::CODE, Severity::Failed, silent::told());
+        Health::new(vec![condition.remedy(silent::REMEDY)]).into()
     } else if onode_fuse::is_dead(directory) {
         let condition = Condition::new("server-gone", Severity::Failed, "the server of the mount was killed")
             .remedy(format!("onode umount {}; the next mount goes on with what was synced", directory.display()));
@@ -148,26 +133,6 @@ fn of_mount(mounted: &Mounted) -> Result<ConditionRow> {
     };
     let directory = Some(directory.display().to_string());
     Ok(ConditionRow { volume: mounted.source.to_string_lossy().into_owned(), directory, health })
-}
-
-/// Whether the server of a mount answers in time, if only that it cannot.
-fn answers(directory: &Path) -> bool {
-    let asked = std::env::current_exe().and_then(|program| {
-        let mut command = Command::new(program);
-        command.args(["health", "--probe"]).arg(directory);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-    });
-    // Without a process to ask there is only asking.
-    let Ok(mut asking) = asked else { return true };
-    for _ in 0..PATIENCE.as_millis() / LOOK_EVERY.as_millis() {
-        if !matches!(asking.try_wait(), Ok(None)) {
-            return true;
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-    // It ends as soon as it is answered.
-    let _ = asking.kill();
-    false
 }
 
 impl fmt::Display for Report {

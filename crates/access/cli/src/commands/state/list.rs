@@ -1,6 +1,6 @@
 //! `onode list`: the volumes of this computer, mounted or not, and what udev asks of a device.
 
-use crate::commands::state::ask;
+use crate::commands::state::{ask, health, silent};
 use crate::commands::volumes::info;
 use crate::location::{self, Consent};
 use onode::devices::{self, FoundVolume};
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  onode list                     all mounts, and all block devices that hold a volume\n  \
+    after_help = "A mount whose server does not answer for 5 s is told as `onode health` does, with exit code 5.\n\n\
+    Examples:\n  onode list                     all mounts, and all block devices that hold a volume\n  \
     onode list images/*.img        these images\n  onode list --udev /dev/sdb1    for a rule of udev, as blkid -o udev"
 )]
 pub struct Arguments {
@@ -49,14 +50,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
     let mut volumes = Vec::new();
     let mut mounted = Vec::new();
+    let mut code = 0;
     for mount in onode_fuse::all_mounts()?.into_iter().filter(|mount| mount.is_ours()) {
         let image = mount.image_path();
         let image = image.and_then(|path| path.canonicalize().ok());
         let is_wanted = |path: &PathBuf| path.canonicalize().ok() == image;
         if arguments.devices.is_empty() || arguments.devices.iter().any(is_wanted) {
-            let asked = ask::fetch::<info::Report>(&mount.directory, "info");
             let source = mount.source.display().to_string();
-            volumes.push(Row { mounted_at: Some(mount.directory), ..row(source, asked) });
+            let row = if silent::answers(&mount.directory) {
+                row(source, ask::fetch::<info::Report>(&mount.directory, "info"))
+            } else {
+                code = health::FAILED;
+                let state = format!("{}: {}; {}", silent::CODE, silent::told(), silent::REMEDY);
+                Row { volume: source, state: Some(state), ..Row::default() }
+            };
+            volumes.push(Row { mounted_at: Some(mount.directory), ..row });
         }
         mounted.extend(image);
     }
@@ -77,7 +85,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         volumes.push(Row { state, ..row });
     }
     output.report(&Report { volumes })?;
-    Ok(0)
+    Ok(code)
 }
 
 /// What is on a device that somebody named.

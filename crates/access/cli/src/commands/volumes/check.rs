@@ -30,6 +30,10 @@ pub const FAILED: u8 = 8;
 /// The command line is wrong.
 pub const USAGE: u8 = 16;
 
+/// What to do with an image that cannot even be opened to be checked.
+const BEYOND_REPAIR: &str =
+    "copy it again, whole, from where it came, or restore it from a backup: as it is nothing in it can be used";
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  onode check disk.img\n  onode check --json disk.img\n\n\
     Exit codes: 0 clean, 4 damage found, 8 could not check, 16 wrong usage")]
@@ -113,7 +117,13 @@ pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn 
 }
 
 fn explained(spec: &Spec, error: Error) -> Error {
-    if error.class == Class::InUse { where_mounted(spec, error) } else { error }
+    // What is usually said of damage leads here.
+    let leads_here = |hint: &String| hint.contains("onode check");
+    match error.class {
+        Class::InUse => where_mounted(spec, error),
+        Class::Damaged if error.hint.as_ref().is_none_or(leads_here) => error.hint(BEYOND_REPAIR),
+        _ => error,
+    }
 }
 
 impl Report {
@@ -197,6 +207,11 @@ fn name_files(spec: &Spec, findings: &mut [Found]) {
         }
         Ok(true)
     });
+    // What is left is of no file as it is now, but may be of one as a snapshot has it.
+    let numbers: Vec<u64> = wanted.keys().copied().collect();
+    for (number, path) in volume.version_paths(&numbers) {
+        wanted.remove(&number).into_iter().flatten().for_each(|found| found.path = Some(path.clone()));
+    }
 }
 
 /// The paths of files by their numbers; of those that no name leads to, the number.
@@ -214,6 +229,11 @@ pub fn paths_of(spec: &Spec, numbers: &[u64]) -> Vec<String> {
             }
             Ok(!wanted.is_empty())
         });
+        let numbers: Vec<u64> = wanted.iter().copied().collect();
+        for (number, path) in volume.version_paths(&numbers) {
+            wanted.remove(&number);
+            paths.push(path);
+        }
     }
     paths.extend(wanted.into_iter().map(|number| format!("object {number}")));
     paths

@@ -10,6 +10,7 @@ use onode::devices::uuid_text;
 use onode::{Inodes, Result, Volume, human_size};
 use onode_base::Timestamp;
 use onode_console::{Output, quote};
+use onode_fs::Tuning;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -41,6 +42,9 @@ pub struct Report {
     objects: u64,
     image_bytes_on_host: Option<u64>,
     pub health: HealthReport,
+    /// Whether content may be compressed.
+    #[serde(default)]
+    compressed: bool,
     /// How many snapshots there are; nothing on a volume that can have none.
     #[serde(default)]
     snapshots: Option<u64>,
@@ -77,6 +81,34 @@ impl Report {
         self.available_bytes
     }
 
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    pub fn inodes(&self) -> &str {
+        &self.inodes
+    }
+
+    pub const fn format_version(&self) -> u32 {
+        self.format_version
+    }
+
+    pub const fn created_seconds(&self) -> i64 {
+        self.created_seconds
+    }
+
+    pub const fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    pub const fn snapshots(&self) -> Option<u64> {
+        self.snapshots
+    }
+
     /// The report of an open volume.
     pub fn of(volume: &Volume) -> Self {
         let info = volume.device().info();
@@ -85,12 +117,18 @@ impl Report {
         let on_host = volume.spec().image_path().and_then(|path| std::fs::metadata(path).ok());
         let on_host = on_host.filter(std::fs::Metadata::is_file);
         let snapshots = volume.snapshots().map(|all| all.list());
+        // They may have been changed since the volume was opened.
+        let tuning = volume.files().tuning().unwrap_or_else(|_| Tuning {
+            label: settings.label.clone(),
+            uuid: settings.uuid,
+            mount_options: String::new(),
+        });
         Self {
             spec: volume.spec().to_string(),
             device: info.kind.to_owned(),
             summary: info.summary,
-            uuid: uuid_text(settings.uuid),
-            label: volume.files().label().unwrap_or_else(|_| settings.label.clone()),
+            uuid: uuid_text(tuning.uuid),
+            label: tuning.label,
             created_seconds: settings.created.seconds,
             format_version: settings.format_version,
             inodes: match settings.inodes() {
@@ -103,6 +141,7 @@ impl Report {
             objects: space.objects,
             image_bytes_on_host: on_host.map(|metadata| metadata.blocks() * 512),
             health: record::health_at_rest(volume).into(),
+            compressed: settings.is_compressed(),
             snapshots: snapshots.as_ref().map(|all| all.len() as u64),
             last_snapshot: snapshots.and_then(|mut all| all.pop()).map(|last| last.name),
             memory: memory_of(volume),
@@ -153,8 +192,12 @@ impl fmt::Display for Report {
     }
 }
 
+/// The report of a mounted volume.
+pub fn of_mount(directory: &Path) -> Result<Report> {
+    ask::fetch(directory, "info")
+}
+
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    let of_mount = |directory: &Path| ask::fetch(directory, "info");
     output.report(&ask::ask(&arguments.image, arguments.consent, Report::of, of_mount)?)?;
     Ok(0)
 }

@@ -91,6 +91,8 @@ pub struct CopyManner {
     pub owner: Option<Owner>,
     /// Whether somebody asked for an end.
     pub stop: Stop,
+    /// Nothing stays of a copy that does not come to its end.
+    pub is_whole: bool,
 }
 
 impl CopyManner {
@@ -123,6 +125,7 @@ impl CopyArguments {
             excludes: Excludes::new(&self.exclude)?,
             owner: None,
             stop: Stop::default(),
+            is_whole: false,
         })
     }
 

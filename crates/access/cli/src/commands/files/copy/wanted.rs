@@ -56,6 +56,9 @@ impl Wanted<'_> {
     pub fn check(&self, path: &Path, copied: &Copied) -> Result<()> {
         let Some(why) = self.manner.stop.asked() else { return Ok(()) };
         let what = format!("cannot copy {} to the end", self.side.name(path));
+        if self.manner.is_whole {
+            return Err(Error::new(Class::General, what, why).hint("run it again"));
+        }
         let hint = if self.side.goes_on() { "the same command with --resume goes on" } else { "run it again" };
         Err(Error::new(Class::General, what, format!("{why}; {copied} before it")).hint(hint))
     }

@@ -1,7 +1,7 @@
 //! `onode df`: how full volumes are, mounted or not.
 
-use crate::commands::state::ask;
-use crate::location::Consent;
+use crate::commands::state::{ask, health, silent};
+use crate::location::{self, Consent};
 use onode::{Error, Result, Volume, human_size};
 use onode_console::Output;
 use onode_console::quote::{self, Style};
@@ -13,7 +13,8 @@ use std::path::Path;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Available is what can still be written for certain; directories count as files. A volume that\n\
-    cannot be asked is told, the others are shown, and the exit code is that of the first one.\n\n\
+    cannot be asked is told, the others are shown, and the exit code is that of the first one. A mount\n\
+    whose server does not answer for 5 s is such a one, with exit code 5, as `onode health` has it.\n\n\
     Examples:\n  onode df                       all mounts\n  \
     onode df disk.img /mnt         not mounted, or wherever it is\n  \
     onode df --bytes disk.img      exact numbers\n  onode df --json disk.img"
@@ -30,7 +31,7 @@ pub struct Arguments {
 }
 
 /// How full one volume is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Fill {
     volume: String,
     /// Nothing if it is not mounted.
@@ -39,6 +40,8 @@ struct Fill {
     used_bytes: u64,
     available_bytes: u64,
     files: u64,
+    /// Why there are no figures.
+    state: Option<String>,
     #[serde(skip)]
     is_exact: bool,
 }
@@ -57,7 +60,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let mut code = 0;
     for target in &targets {
         match of(target, arguments) {
-            Ok(fill) => report.0.push(fill),
+            Ok(fill) => {
+                if fill.state.is_some() && code == 0 {
+                    code = health::FAILED;
+                }
+                report.0.push(fill);
+            }
             Err(error) => {
                 output.error(&error);
                 code = if code == 0 { error.class.exit_code() } else { code };
@@ -71,6 +79,19 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn of(target: &OsStr, arguments: &Arguments) -> Result<Fill> {
+    let mounted = match silent::mount_named(Path::new(target))? {
+        Some(mounted) => Some(mounted),
+        None if !Path::new(target).is_dir() => location::spec(target).ok().and_then(|spec| onode_fuse::mount_of(&spec)),
+        None => None,
+    };
+    if let Some(mounted) = mounted.filter(|mounted| !silent::answers(&mounted.directory)) {
+        return Ok(Fill {
+            volume: mounted.source.to_string_lossy().into_owned(),
+            directory: Some(mounted.directory.display().to_string()),
+            state: Some(format!("{}: {}; {}", silent::CODE, silent::told(), silent::REMEDY)),
+            ..Fill::default()
+        });
+    }
     let fill = ask::ask(target, arguments.consent, of_volume, of_mount)?;
     Ok(Fill { is_exact: arguments.bytes, ..fill })
 }
@@ -80,12 +101,11 @@ fn of_volume(volume: &Volume) -> Fill {
     let bytes = |blocks: u64| blocks.saturating_mul(u64::from(space.block_bytes));
     Fill {
         volume: volume.spec().to_string(),
-        directory: None,
         size_bytes: bytes(space.blocks),
         used_bytes: bytes(space.blocks.saturating_sub(space.blocks_free)),
         available_bytes: bytes(space.blocks_free),
         files: space.files.saturating_sub(space.files_free),
-        is_exact: false,
+        ..Fill::default()
     }
 }
 
@@ -108,7 +128,7 @@ fn of_mount(directory: &Path) -> Result<Fill> {
         used_bytes: bytes(space.f_blocks.saturating_sub(space.f_bfree)),
         available_bytes: bytes(space.f_bavail),
         files: space.f_files.saturating_sub(space.f_ffree),
-        is_exact: false,
+        ..Fill::default()
     })
 }
 
@@ -126,6 +146,19 @@ impl fmt::Display for Report {
             let shown = |text: &str| quote::name(text.as_bytes(), Style::Shell);
             let place = fill.directory.as_ref().map_or_else(String::new, |at| format!(" at {}", shown(at)));
             let volume = shown(&fill.volume);
+            if let Some(why) = &fill.state {
+                writeln!(
+                    f,
+                    "{:>12} {:>12} {:>12} {:>5} {:>10}  {volume}{place}  {}",
+                    "-",
+                    "-",
+                    "-",
+                    "-",
+                    "-",
+                    quote::message(why)
+                )?;
+                continue;
+            }
             writeln!(f, "{whole:>12} {used:>12} {left:>12} {percent:>4}% {:>10}  {volume}{place}", fill.files)?;
         }
         Ok(())

@@ -2,12 +2,10 @@
 
 use crate::commands::files::copy::stream::read_input;
 use crate::commands::files::copy::tar::{Reader, Unpacking};
-use crate::commands::files::copy::{
-    Copied, CopyManner, InVolume, Stream, progress, progress_without_end, shows_progress,
-};
+use crate::commands::files::copy::{Copied, CopyManner, Side, Stream, progress, progress_without_end, shows_progress};
 use crate::signals::Stop;
 use indicatif::ProgressBar;
-use onode::{Error, Result, Volume};
+use onode::{Error, Result};
 use onode_console::Output;
 use std::fs::File;
 use std::io::{self, Read};
@@ -58,14 +56,13 @@ impl Archive {
     }
 
     /// Unpacks it into a directory of a volume.
-    pub fn unpack(self, volume: &Volume, directory: &Path, manner: &CopyManner, output: &Output) -> Result<Copied> {
+    pub fn unpack(self, side: &dyn Side, directory: &Path, manner: &CopyManner, output: &Output) -> Result<Copied> {
         let bar = match self.bytes {
             _ if !shows_progress(manner, output) => ProgressBar::hidden(),
             Some(bytes) => progress(bytes, output),
             None => progress_without_end(output),
         };
-        let side = InVolume::new(volume);
-        let unpacking = Unpacking { side: &side, directory, manner, output, bar, attributes: Default::default() };
+        let unpacking = Unpacking { side, directory, manner, output, bar, attributes: Default::default() };
         unpacking.run(Reader::new(self.input, self.name))
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! Both go through the same attribute, so a scrub means the same either way.
 
+use crate::commands::state::ask;
 use crate::location::{self, Consent};
 use onode::{Class, Error, Result, Volume};
 use onode_fs::scrub::SCRUB;
 use onode_fs::scrub::record::ScrubFindings;
 use onode_fs::scrub::told::ScrubStatus;
 use onode_fs::{Caller, ErrorKind, InodeNumber, XattrFlags};
+use onode_object::ObjectId;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -97,8 +99,9 @@ impl Subject {
         Ok(ScrubStatus::parse(&String::from_utf8_lossy(&value)))
     }
 
-    /// The paths of the files in which something is damaged, by their numbers. What no name leads
-    /// to is not among them; a damaged volume may hide some.
+    /// The paths of the files in which something is damaged, by their numbers; of what snapshots
+    /// keep, those below `.snapshots`. What no name leads to is not among them; a damaged volume
+    /// may hide some.
     pub fn names(&self, found: &ScrubFindings) -> BTreeMap<u64, String> {
         let mut wanted: BTreeSet<u64> = found.damaged.iter().map(|range| range.object).collect();
         let mut names = BTreeMap::new();
@@ -118,6 +121,11 @@ impl Subject {
                 {
                     look_below(directory, top.dev(), &mut take);
                 }
+                for number in wanted.into_iter().filter(|number| ObjectId(*number).is_version()) {
+                    if let Ok(Some(path)) = ask::fetch::<Option<String>>(directory, &format!("version.{number}")) {
+                        names.insert(number, format!("{}{path}", directory.display()));
+                    }
+                }
             }
             Self::Opened(volume) => {
                 let _ = volume.files().walk(b"/", &mut |path, attributes| {
@@ -127,6 +135,8 @@ impl Subject {
                     // Only an error ends the walk.
                     if wanted.is_empty() { Err(ErrorKind::Busy.into()) } else { Ok(true) }
                 });
+                let numbers: Vec<u64> = wanted.into_iter().collect();
+                names.extend(volume.version_paths(&numbers));
             }
         }
         names

@@ -68,7 +68,10 @@ impl Unpacking<'_> {
 
     /// An error with what was unpacked before it.
     fn told(&self, error: Error, copied: &Copied) -> Error {
-        let before = |why: &str| format!("{why}; {copied} before it, which stays");
+        let before = |why: &str| match self.manner.is_whole {
+            true => why.to_owned(),
+            false => format!("{why}; {copied} before it, which stays"),
+        };
         match (self.manner.stop.asked(), error.hint) {
             // Input ends early when somebody asks for an end.
             (Some(why), _) => {
