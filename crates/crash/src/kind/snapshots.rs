@@ -5,7 +5,7 @@
 //! says what was there when it was taken, so whatever a cut leaves must show what it is called.
 //! Which snapshots there must be after a cut the explorer knows from the run
 //! ([`crate::workload::history::Kept`]). Clones of some snapshots are changed in between; what one
-//! has to show stands in itself ([`cloned`]).
+//! has to show stands in itself (`cloned`).
 //!
 //! A full volume is no excuse: a commit that finds no room is made again without the oldest
 //! snapshot, until there is none. Devices beside each other are in
