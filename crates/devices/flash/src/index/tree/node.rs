@@ -208,7 +208,7 @@ impl Node {
             (start, end) = (entry.start, entry.value.0);
         }
         self.count += 1;
-        let bytes = fresh.len() - (end - start);
+        let bytes = fresh.len() as isize - (end - start) as isize;
         self.splice(start..end, &fresh);
         if spot.entry.is_none() {
             self.restarts.push(key, start, index);
@@ -274,7 +274,7 @@ impl Node {
             end = next.value.0;
         }
         self.count -= 1;
-        let bytes = end - place.start - fresh.len();
+        let bytes = fresh.len() as isize - (end - place.start) as isize;
         self.splice(place.start..end, &fresh);
         self.restarts.removed(index, place.start, next.map(|next| next.key), bytes);
     }

@@ -87,7 +87,7 @@ impl Restarts {
     /// An entry was put in before the one that had its number, and all behind moved by so many
     /// bytes. Returns the restart of its group and the group's number of entries, of which the node
     /// now has `count` in all, if the group is to be divided.
-    pub(super) fn inserted(&mut self, key: Key, index: usize, bytes: usize, count: usize) -> Option<(Restart, usize)> {
+    pub(super) fn inserted(&mut self, key: Key, index: usize, bytes: isize, count: usize) -> Option<(Restart, usize)> {
         let mut behind = self.all.partition_point(|restart| (restart.index as usize) < index);
         if let Some(here) = self.all.get_mut(behind).filter(|restart| restart.index as usize == index) {
             here.key = key;
@@ -95,7 +95,7 @@ impl Restarts {
         }
         for restart in &mut self.all[behind..] {
             restart.index += 1;
-            restart.start += bytes as u32;
+            restart.start = restart.start.wrapping_add_signed(bytes as i32);
         }
         let restart = *self.all.get(behind.checked_sub(1)?)?;
         let end = self.all.get(behind).map_or(count, |next| next.index as usize);
@@ -109,8 +109,8 @@ impl Restarts {
     }
 
     /// The entry of this number is gone and the one behind it, if there is one, is `next`; all
-    /// behind moved so many bytes ahead.
-    pub(super) fn removed(&mut self, index: usize, start: usize, next: Option<Key>, bytes: usize) {
+    /// behind moved by so many bytes.
+    pub(super) fn removed(&mut self, index: usize, start: usize, next: Option<Key>, bytes: isize) {
         let mut at = self.all.partition_point(|restart| (restart.index as usize) < index);
         if self.all.get(at).is_some_and(|restart| restart.index as usize == index) {
             let takes_over =
@@ -129,7 +129,7 @@ impl Restarts {
         }
         for restart in &mut self.all[at..] {
             restart.index -= 1;
-            restart.start -= bytes as u32;
+            restart.start = restart.start.wrapping_add_signed(bytes as i32);
         }
         self.join(index);
     }
