@@ -29,6 +29,10 @@ impl ObjectId {
     /// The last generation that a version can be of.
     pub const LAST_GENERATION: u32 = (1 << Self::GENERATION_BITS) - 1;
 
+    /// Objects from this number on are in no snapshot: the ids that versions of them would have, as
+    /// many as there are objects before, are those of what clones have.
+    pub const FIRST_UNVERSIONED: Self = Self(1 << 38);
+
     const GENERATION_BITS: u32 = 22;
 
     /// The id of the version of this object that snapshots up to `generation` see; `None` for a
@@ -56,6 +60,26 @@ impl ObjectId {
         }
         let origin = (self.0 & !Self::FIRST_VERSION.0) >> Self::GENERATION_BITS;
         Some((Self(origin), (self.0 as u32) & Self::LAST_GENERATION))
+    }
+
+    /// The id of what a clone has of this object, which for a device is a version like others;
+    /// `None` for a number past [`LAST_GENERATION`](Self::LAST_GENERATION) and for an object that
+    /// is in no snapshot.
+    #[must_use]
+    pub const fn in_clone(self, clone: u32) -> Option<Self> {
+        if self.0 < Self::FIRST_UNVERSIONED.0 { Self(self.0 | Self::FIRST_UNVERSIONED.0).version(clone) } else { None }
+    }
+
+    /// The object that a clone has in this one, and the number of the clone; `None` if this is
+    /// another object.
+    #[must_use]
+    pub const fn in_clone_of(self) -> Option<(Self, u32)> {
+        match self.version_of() {
+            Some((origin, clone)) if origin.0 >= Self::FIRST_UNVERSIONED.0 => {
+                Some((Self(origin.0 & !Self::FIRST_UNVERSIONED.0), clone))
+            }
+            _ => None,
+        }
     }
 
     /// The object that this is a version of, or this one itself: the same of all between which
@@ -157,5 +181,26 @@ impl AttributeKey {
             (None, Some(kind)) => Some(Self { kind: AttributeKind(kind), index: 0 }),
             (None, None) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_snapshots_and_of_clones_are_told_apart() {
+        for object in [1, 64, ObjectId::FIRST_UNVERSIONED.0 - 1].map(ObjectId) {
+            for number in [0, 7, ObjectId::LAST_GENERATION] {
+                let (version, cloned) = (object.version(number).unwrap(), object.in_clone(number).unwrap());
+                assert_eq!((version.version_of(), version.in_clone_of()), (Some((object, number)), None));
+                assert_eq!(cloned.in_clone_of(), Some((object, number)));
+                assert!(cloned.is_version() && cloned.origin() != object, "its content moves to no other version");
+                // A memory has versions below half of their ids only.
+                assert!(cloned.0 < 3 << 62);
+            }
+        }
+        assert_eq!(ObjectId::FIRST_UNVERSIONED.in_clone(1), None);
+        assert_eq!((ObjectId(64).in_clone_of(), ObjectId(u64::MAX).in_clone_of()), (None, None));
     }
 }

@@ -30,7 +30,7 @@ fn kinds(folder: &Folder) -> Vec<String> {
     vec![
         format!("flash:{},size=24M", at("disk.img")),
         format!("tier:{},{},fast-size=12M,size=32M", at("fast.img"), at("big.img")),
-        format!("pool:flash:{0},size=24M+flash:{1},size=24M", at("one.img"), at("two.img")),
+        format!("pool:flash:{},size=24M+scm:{},size=32M", at("one.img"), at("memory")),
     ]
 }
 

@@ -225,9 +225,11 @@ impl FileSystem {
         let found = found.into_iter().flatten().find(|found| found.is_damaged())?.clone();
         let told = found.damaged.iter().map(|range| {
             let name = state.names.get(&range.object);
-            let name = name.cloned().unwrap_or_else(|| match ObjectId(range.object).version_of() {
-                Some((file, _)) => format!("inode {} as a snapshot has it", file.0),
-                None => format!("inode {}", range.object),
+            let object = ObjectId(range.object);
+            let name = name.cloned().unwrap_or_else(|| match (object.in_clone_of(), object.version_of()) {
+                (Some((file, _)), _) => format!("inode {} as a clone has it", file.0),
+                (None, Some((file, _))) => format!("inode {} as a snapshot has it", file.0),
+                (None, None) => format!("inode {}", range.object),
             });
             match range.start == range.end {
                 true => name,

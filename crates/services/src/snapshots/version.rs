@@ -22,21 +22,12 @@ pub(super) const GRAIN_BYTES: u64 = 4096;
 /// Versions that are: most objects have one at most, and all that follow are those of others.
 const VERSIONS: usize = 4;
 
-/// Objects below this number can have versions. The numbers that versions of others would have are
-/// those of versions of clones.
-const VERSIONED_MAX: u64 = 1 << 40;
+/// The first number under which lists of clones name objects.
+pub(super) const FIRST_CLONED: ObjectId = ObjectId::FIRST_UNVERSIONED;
 
-/// The first of these numbers, under which lists of clones name objects.
-pub(super) const FIRST_CLONED: ObjectId = ObjectId(VERSIONED_MAX);
-
-/// The id of a version of an object; `None` if it can have none.
-pub(super) const fn version_id(object: ObjectId, generation: u32) -> Option<ObjectId> {
-    if object.0 < VERSIONED_MAX { object.version(generation) } else { None }
-}
-
-/// The id of what a clone has of an object; `None` if it can have nothing.
-pub(super) const fn cloned_id(object: ObjectId, clone: u32) -> Option<ObjectId> {
-    if object.0 < VERSIONED_MAX { ObjectId(object.0 | VERSIONED_MAX).version(clone) } else { None }
+/// The id of a version of an object for a snapshot; `None` if it can have none.
+pub(super) fn version_id(object: ObjectId, generation: u32) -> Option<ObjectId> {
+    if object < ObjectId::FIRST_UNVERSIONED { object.version(generation) } else { None }
 }
 
 /// What a version says of what follows it.
@@ -123,11 +114,6 @@ impl Version {
             found => found?.size,
         };
         Ok(Some(Self { size, ..Self::load(device, id)? }))
-    }
-
-    /// The object of an entry in the list of a clone.
-    pub(super) const fn object_of_clone(listed: ObjectId) -> Option<ObjectId> {
-        if listed.0 & VERSIONED_MAX != 0 { Some(ObjectId(listed.0 & !VERSIONED_MAX)) } else { None }
     }
 
     /// What says what this says of itself.

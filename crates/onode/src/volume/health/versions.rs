@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The folders below which a mount shows its snapshots and its clones.
 const FOLDER: &str = "/.snapshots";
 const CLONES: &str = "/.clones";
-/// Versions of objects from this number on are those of clones.
-const FIRST_CLONED: u64 = 1 << 40;
 
 impl Volume {
     /// Where a mount shows what these versions keep: `/.snapshots/NAME/PATH`, or `/.snapshots/NAME`
@@ -30,7 +28,8 @@ impl Volume {
             }
         }
         for clone in self.clones().map(|all| all.list()).unwrap_or_default() {
-            let is_of = |number: &&u64| cloned_in(**number) == Some(clone.generation);
+            let is_of =
+                |number: &&u64| ObjectId(**number).in_clone_of().is_some_and(|(_, one)| one == clone.generation);
             let found = numbers.iter().filter(is_of);
             paths.extend(found.map(|number| (*number, format!("{CLONES}/{}", clone.name))));
         }
@@ -60,12 +59,6 @@ impl Volume {
 
 /// The last snapshot that sees a version.
 fn of_version(all: &[Snapshot], number: u64) -> Option<&Snapshot> {
-    let (_, generation) = ObjectId(number).version_of().filter(|_| cloned_in(number).is_none())?;
+    let (_, generation) = ObjectId(number).version_of().filter(|_| ObjectId(number).in_clone_of().is_none())?;
     all.iter().rev().find(|one| one.generation <= generation)
-}
-
-/// The clone that has a version.
-fn cloned_in(number: u64) -> Option<u32> {
-    let (object, generation) = ObjectId(number).version_of()?;
-    (object.0 >= FIRST_CLONED).then_some(generation)
 }

@@ -6,7 +6,7 @@ use crate::snapshots::clones::ids::Ids;
 use crate::snapshots::clones::layer::CloneLayer;
 use crate::snapshots::clones::list_of;
 use crate::snapshots::moment::{IDS, Moment};
-use crate::snapshots::version::{GRAIN_BYTES, Version, is_kept};
+use crate::snapshots::version::{GRAIN_BYTES, is_kept};
 use crate::snapshots::{KEPT_BYTES, VERSION_ENTRIES, Versioned};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::powers::Decision;
@@ -181,7 +181,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for CloneDevice<D> {
                 Some((first, _)) => self.use_it(|| self.layer.list().entries(self.inner(), first, IDS))?,
                 None => Vec::new(),
             };
-            let own: BTreeSet<_> = own.into_iter().filter_map(|one| Version::object_of_clone(one.object)).collect();
+            let own: BTreeSet<_> = own.into_iter().filter_map(|one| Some(one.version.in_clone_of()?.0)).collect();
             let ends = [below.as_ref().map(|below| below.end), own.last().copied()];
             let Some(end) = ends.into_iter().flatten().min() else { return Ok(Vec::new()) };
             let all: BTreeSet<_> = below.into_iter().flat_map(|below| below.objects).chain(own).collect();

@@ -12,7 +12,7 @@ use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, Obje
 /// How far ahead of the objects that are made the number that is kept is.
 const AHEAD: u64 = 256;
 /// Objects of larger numbers can have no versions.
-const LAST: u64 = (1 << 40) - 2;
+const LAST: u64 = ObjectId::FIRST_UNVERSIONED.0 - 1;
 /// Where the list of a clone has the number. Entries of objects have larger ones.
 const KEY: AttributeKey = AttributeKey::new(AttributeKind::SNAPSHOT, 0);
 

@@ -3,7 +3,7 @@
 use crate::snapshots::Versioned;
 use crate::snapshots::chain::VersionChain;
 use crate::snapshots::moment::Moment;
-use crate::snapshots::version::{Completeness, List, Version, cloned_id};
+use crate::snapshots::version::{Completeness, List, Version};
 use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
 
 /// The layer of one clone.
@@ -40,7 +40,7 @@ impl CloneLayer {
     /// `NoSpace` if it can have nothing of it.
     pub(super) fn version_id(&self, object: ObjectId) -> Result<ObjectId> {
         let none = || Error::of(ErrorKind::NoSpace, object, "objects with such numbers can have no versions");
-        cloned_id(object, self.generation).ok_or_else(none)
+        object.in_clone(self.generation).ok_or_else(none)
     }
 
     /// What the clone says of an object itself.
@@ -48,7 +48,7 @@ impl CloneLayer {
     /// # Errors
     /// `Corrupt`; those of the device.
     pub(super) fn version<D: ObjectDevice + ?Sized>(&self, device: &D, object: ObjectId) -> Result<Option<Version>> {
-        match cloned_id(object, self.generation) {
+        match object.in_clone(self.generation) {
             Some(id) if !Versioned::<D>::is_own(object) => Version::of_clone(device, id),
             _ => Ok(None),
         }
