@@ -79,25 +79,25 @@ def memory():
 
 
 before = memory()
-make = lambda name: os.setxattr(cloned, "user.onode.clone", f"{first}/{name}".encode())
+make = lambda name: os.setxattr(cloned, "user.onode.clone", f"{first}/c{name}".encode())
 told(f"make one of {clones} clones of the oldest", [timed(lambda: make(number)) for number in range(clones)])
 told("list them", [timed(lambda: os.listdir(cloned))])
 
 
 def change(number):
-    with open(f"{cloned}/{number}/{path(number * 7 % files)}", "w") as file:
+    with open(f"{cloned}/c{number}/{path(number * 7 % files)}", "w") as file:
         file.write("c" * 1000)
 
 
 told("change a file in one that was not used before", [timed(lambda: change(number)) for number in range(clones)])
 print(f"memory of the server: {before} MiB before, {memory()} MiB with {clones} clones in use")
-walk = [timed(lambda: sum(len(found) for _, _, found in os.walk(f"{cloned}/0")))]
+walk = [timed(lambda: sum(len(found) for _, _, found in os.walk(f"{cloned}/c0")))]
 told("walk through all files of one", walk)
-with open(f"{cloned}/0/{path(0)}") as file:
+with open(f"{cloned}/c0/{path(0)}") as file:
     assert file.read() == "c" * 1000, "a clone has lost its change"
-with open(f"{cloned}/1/{path(0)}") as file:
+with open(f"{cloned}/c1/{path(0)}") as file:
     assert file.read() == "a" * 1000, "a clone has the change of another one"
-told("delete one of them", [timed(lambda: os.rmdir(f"{cloned}/{number}")) for number in range(clones)])
+told("delete one of them", [timed(lambda: os.rmdir(f"{cloned}/c{number}")) for number in range(clones)])
 told("delete a snapshot", [timed(lambda: os.rmdir(f"{folder}/{number}")) for number in range(snapshots)])
 PYTHON
 "$ONODE" umount "$work/mnt"
