@@ -23,20 +23,18 @@ const BASE: &str = "user.onode.clone.base";
 const OWN: &str = "user.onode.clone.own";
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "A clone begins as a snapshot and can be changed; the volume and other clones see nothing of that. Making\n\
-    one takes no time and no space, and it has of its own only what was changed in it. The snapshot stays as\n\
-    long as the clone does.\n\n\
-    On a mount clones are directories in `.clones` of the topmost directory, which no listing shows: `mkdir`\n\
-    makes one of all files as they are now, `rmdir` deletes one. Without a mount, IMAGE@NAME is a clone for every\n\
-    command, and `onode mount -o clone=NAME IMAGE DIR` mounts it alone.\n\n\
+#[command(after_help = "A clone begins as a snapshot and can be changed; the volume and other clones see nothing of\n\
+    that. Making one takes no time and no space, and it has of its own only what was changed in it.\n\
+    The snapshot stays as long as the clone does.\n\n\
+    On a mount clones are directories in `.clones` of the topmost directory, which no listing shows:\n\
+    `mkdir` makes one of all files as they are now, `rmdir` deletes one. Without a mount, IMAGE@NAME\n\
+    is a clone for every command, and `onode mount -o clone=NAME IMAGE DIR` mounts it alone.\n\n\
     Examples:\n  onode clone create /mnt try                 of all files as they are now\n  \
     apt-get -o Dir=/mnt/.clones/try upgrade     try something\n  \
     onode clone create /mnt fix --from monday   of a snapshot\n  \
     onode clone list disk.img                   what they were made of, and have of their own\n  \
     onode mount -o clone=fix disk.img /mnt      one alone\n  \
-    onode clone delete /mnt try                 give back what it has"
-)]
+    onode clone delete /mnt try                 give back what it has")]
 pub struct Arguments {
     #[command(subcommand)]
     verb: CloneVerb,

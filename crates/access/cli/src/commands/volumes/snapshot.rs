@@ -28,15 +28,17 @@ const STEPS: u32 = 64;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A snapshot keeps all files as they are at one moment. Taking one takes no time and no space; what changes\n\
-    from then on is kept for it. Volumes on flash, on two disks, in a pool, and encrypted ones can have some; those\n\
-    on storage-class memory cannot yet.\n\n\
-    On a mount snapshots are directories in `.snapshots` of the topmost directory, which no listing shows:\n\
-    `mkdir` takes one there, `rmdir` deletes one. Without a mount, IMAGE@NAME is a snapshot for every command that reads.\n\n\
+    after_help = "A snapshot keeps all files as they are at one moment. Taking one takes no time and no space;\n\
+    what changes from then on is kept for it. Volumes on flash, on two disks, in a pool, and encrypted\n\
+    ones can have some; those on storage-class memory cannot yet. `onode clone` makes one that can be\n\
+    changed.\n\n\
+    On a mount snapshots are directories in `.snapshots` of the topmost directory, which no listing\n\
+    shows: `mkdir` takes one there, `rmdir` deletes one. Without a mount, IMAGE@NAME is a snapshot for\n\
+    every command that reads.\n\n\
     Examples:\n  onode snapshot create /mnt before-upgrade   of a mounted volume\n  \
     ls /mnt/.snapshots/before-upgrade           its files\n  \
     cp -a /mnt/.snapshots/before-upgrade/etc /mnt/etc   bring some back\n  \
-    onode snapshot list disk.img                those of an image, when they were taken, what they keep\n  \
+    onode snapshot list disk.img                those of an image, and what they keep\n  \
     onode get disk.img@before-upgrade etc .     files out of one\n  \
     onode snapshot rollback disk.img before-upgrade     all files of it\n  \
     onode send /mnt tuesday --from monday | ssh host onode receive backup.img\n  \
