@@ -1,14 +1,13 @@
 //! The label: the volume's name for people, by which `mount LABEL=NAME` finds it.
 //!
-//! It is part of the settings on the volume object, so a change is one transaction. Programs reach
-//! it through [`LABEL`], an attribute of the topmost directory that no listing shows.
+//! It is part of the settings on the volume object, and is changed with them (`tuning`). Programs
+//! reach it through [`LABEL`], an attribute of the topmost directory that no listing shows.
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::types::{Caller, InodeNumber};
-use crate::volume::{LABEL_BYTES_MAX, VOLUME, VOLUME_KEY, VolumeInfo};
+use crate::volume::{LABEL_BYTES_MAX, VolumeInfo};
 use onode_base::ErrorKind;
-use onode_object::{Durability, SyncScope, Transaction};
 
 /// The attribute of the topmost directory that tells the label and changes it.
 pub const LABEL: &str = "onode.label";
@@ -34,28 +33,6 @@ impl FileSystem {
     /// As [`VolumeInfo::load`].
     pub fn label(&self) -> Result<String> {
         Ok(VolumeInfo::load(self.device.as_ref())?.label)
-    }
-
-    /// Gives the volume another label, durably; an empty one takes it away.
-    ///
-    /// # Errors
-    /// `Invalid` for a label that cannot be, `ReadOnly`, `NoSpace`; the device's errors.
-    pub fn set_label(&self, label: &str) -> Result<()> {
-        check_label(label)?;
-        if self.is_read_only() {
-            return Err(Error::new(ErrorKind::ReadOnly, "the volume is read-only"));
-        }
-        {
-            // Nobody else changes the settings of an open volume; two who set the label take turns.
-            let _state = self.lock();
-            let mut info = VolumeInfo::load(self.device.as_ref())?;
-            label.clone_into(&mut info.label);
-            let mut transaction = Transaction::new();
-            transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
-            self.heard(self.device.commit(transaction, Durability::Buffered))?;
-        }
-        // Others need not wait for the medium.
-        self.heard(self.device.sync(SyncScope::Object(VOLUME)))
     }
 
     pub(crate) fn label_xattr(&self, number: InodeNumber) -> Result<Vec<u8>> {

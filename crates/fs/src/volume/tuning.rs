@@ -146,6 +146,14 @@ impl FileSystem {
         self.heard(self.device.sync(SyncScope::Object(VOLUME)))
     }
 
+    /// Gives the volume another label, durably; an empty one takes it away.
+    ///
+    /// # Errors
+    /// As [`tune`](Self::tune).
+    pub fn set_label(&self, label: &str) -> Result<()> {
+        self.tune(&NewTuning { label: Some(label.to_owned()), ..NewTuning::default() })
+    }
+
     pub(crate) fn tuning_xattr(&self, number: InodeNumber) -> Result<Vec<u8>> {
         check_topmost(number)?;
         Ok(self.tuning()?.to_text().into_bytes())

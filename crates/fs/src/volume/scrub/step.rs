@@ -108,19 +108,17 @@ impl Scrubbed<'_> {
             bytes <= budget
         });
         let limit = fitting.count().max(1);
-        let report = self.power.scrub(first, limit)?;
-        take_report(pass, &report);
-        pass.done += report.objects * OBJECT_BYTES;
-        match report.next {
-            Some(next) => (pass.object, pass.offset) = (next.0, 0),
-            None => pass.phase = ScrubPhase::Moving,
-        }
-        Ok(())
+        self.verify(pass, first, limit)
     }
 
     /// Objects that are in no list and come behind all that are: what snapshots keep.
     fn behind(&self, pass: &mut ScrubPass) -> Result<()> {
-        let report = self.power.scrub(ObjectId(pass.object), HIDDEN_AT_ONCE)?;
+        self.verify(pass, ObjectId(pass.object), HIDDEN_AT_ONCE)
+    }
+
+    /// Whole objects from `first` on.
+    fn verify(&self, pass: &mut ScrubPass, first: ObjectId, limit: usize) -> Result<()> {
+        let report = self.power.scrub(first, limit)?;
         take_report(pass, &report);
         pass.done += report.objects * OBJECT_BYTES;
         match report.next {
