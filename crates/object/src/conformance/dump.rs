@@ -5,6 +5,7 @@ use crate::device::ObjectDevice;
 use crate::error::Result;
 use crate::hints::Hints;
 use crate::id::{AttributeKey, AttributeKind, ObjectId};
+use crate::transaction::Transaction;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -98,6 +99,22 @@ fn dump_range(device: &dyn ObjectDevice, id: ObjectId, start: u64, end: u64, obj
 }
 
 impl Tree {
+    /// What makes all of this on an empty device, a transaction for each object.
+    pub fn making(&self) -> impl Iterator<Item = Transaction> {
+        self.objects.iter().map(|(id, object)| {
+            let mut made = Transaction::new();
+            made.create(*id, object.hints);
+            for (unit, data) in &object.content {
+                made.write(*id, unit * UNIT_BYTES, data.clone());
+            }
+            made.truncate(*id, object.size);
+            for (key, value) in &object.attributes {
+                made.set_attribute(*id, *key, value.clone());
+            }
+            made
+        })
+    }
+
     /// The first difference in words, with `self` as what is there; `None` if there is none.
     #[must_use]
     pub fn difference(&self, expected: &Self) -> Option<String> {

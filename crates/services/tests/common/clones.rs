@@ -92,16 +92,7 @@ fn open_clone(device: &Arc<Versioned<Mounted>>, name: &str) -> CloneDevice<Mount
 /// A model that shows this, durably.
 fn model_of(tree: &Tree) -> Oracle {
     let mut oracle = Oracle::default();
-    for (id, object) in &tree.objects {
-        let mut made = Transaction::new();
-        made.create(*id, object.hints);
-        for (unit, data) in &object.content {
-            made.write(*id, unit * 512, data.clone());
-        }
-        made.truncate(*id, object.size);
-        for (key, value) in &object.attributes {
-            made.set_attribute(*id, *key, value.clone());
-        }
+    for made in tree.making() {
         oracle.commit(&made, Durability::Durable).expect("the model takes it");
     }
     oracle

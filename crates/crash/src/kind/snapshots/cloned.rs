@@ -111,18 +111,9 @@ fn changes<D: ObjectDevice>(clone: &D, prng: &mut Prng) -> ObjectResult<Transact
 /// A device that shows this.
 fn model_of(tree: &Tree) -> ObjectResult<RamDevice> {
     let model = RamDevice::new(MODEL_BYTES);
-    for (id, object) in &tree.objects {
-        let next = model.reserve_ids(0)?.0;
-        model.reserve_ids((id.0 + 1).saturating_sub(next))?;
-        let mut made = Transaction::new();
-        made.create(*id, object.hints);
-        for (unit, data) in &object.content {
-            made.write(*id, unit * 512, data.clone());
-        }
-        made.truncate(*id, object.size);
-        for (key, value) in &object.attributes {
-            made.set_attribute(*id, *key, value.clone());
-        }
+    let last = tree.objects.keys().next_back().map_or(0, |last| last.0);
+    model.reserve_ids((last + 1).saturating_sub(model.reserve_ids(0)?.0))?;
+    for made in tree.making() {
         model.commit(made, Durability::Buffered)?;
     }
     Ok(model)
