@@ -10,7 +10,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `NoSpace`; the device's errors.
-    pub fn write_out(&self) -> Result<()> {
+    pub fn write_back(&self) -> Result<()> {
         self.write_back_in_turn()
     }
 

@@ -114,7 +114,7 @@ impl Clones {
     pub fn own_bytes(&self, generation: u32) -> Result<u64> {
         if let Some(files) = self.opened(generation) {
             // What the device cannot take counts for nothing, and is told by its file.
-            let _ = files.write_out();
+            let _ = files.write_back();
         }
         let found = self.states.versioned.cloned_bytes(generation);
         found.map_err(|error| told_of_clone(format!("cannot look at the clones of {}", self.spec), &error))
@@ -125,17 +125,14 @@ impl Clones {
     /// # Errors
     /// `NotFound`; as [`Volume::open`].
     pub fn files(&self, generation: u32) -> Result<Arc<FileSystem>> {
-        if let Some(open) = self.opened(generation) {
-            return Ok(open);
-        }
-        let what = || format!("cannot open a clone of {}", self.spec);
-        let found = self.list().into_iter().find(|one| one.generation == generation);
-        let clone = found.ok_or_else(|| Error::new(Class::NotFound, what(), "it was deleted"))?;
         // Held so that nobody else opens it, too: two file systems would not know of each other.
         let mut open = self.open.lock();
         if let Some(volume) = open.get(&generation) {
             return Ok(Arc::clone(volume.files()));
         }
+        let what = || format!("cannot open a clone of {}", self.spec);
+        let found = self.list().into_iter().find(|one| one.generation == generation);
+        let clone = found.ok_or_else(|| Error::new(Class::NotFound, what(), "it was deleted"))?;
         let options = self.files.options();
         let volume = self.volume(
             &clone,
