@@ -61,8 +61,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
                 row(source, ask::fetch::<info::Report>(&mount.directory, "info"))
             } else {
                 code = health::FAILED;
-                let state = format!("{}: {}; {}", silent::CODE, silent::told(), silent::REMEDY);
-                Row { volume: source, state: Some(state), ..Row::default() }
+                Row { volume: source, state: Some(silent::state()), ..Row::default() }
             };
             volumes.push(Row { mounted_at: Some(mount.directory), ..row });
         }

@@ -23,6 +23,11 @@ pub fn told() -> String {
     format!("the server of the mount does not answer for {} s", PATIENCE.as_secs())
 }
 
+/// The same with its code and what to do, where there is one line for a mount.
+pub fn state() -> String {
+    format!("{CODE}: {}; {REMEDY}", told())
+}
+
 /// The mount of ours whose directory is named so. Only the table of mounts is asked, so that
 /// nobody waits for a server.
 pub fn mount_named(path: &Path) -> Result<Option<Mounted>> {

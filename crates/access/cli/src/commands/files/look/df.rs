@@ -88,7 +88,7 @@ fn of(target: &OsStr, arguments: &Arguments) -> Result<Fill> {
         return Ok(Fill {
             volume: mounted.source.to_string_lossy().into_owned(),
             directory: Some(mounted.directory.display().to_string()),
-            state: Some(format!("{}: {}; {}", silent::CODE, silent::told(), silent::REMEDY)),
+            state: Some(silent::state()),
             ..Fill::default()
         });
     }
