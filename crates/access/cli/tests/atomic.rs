@@ -1,6 +1,7 @@
 //! `onode put --atomic`: all files of a copy or an archive appear together, or none does.
 
 use crate::common::{Expect, Place, bytes, has_fuse, is_clear, unmount, wait_until};
+use crate::tar::fed;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -17,18 +18,6 @@ fn archive(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
         archive.append_data(&mut header, name, content.as_slice()).expect("a member");
     }
     archive.into_inner().expect("an archive")
-}
-
-/// Runs `onode` with these bytes as standard input; the exit code and what it told.
-fn fed(command: &mut Command, input: &[u8]) -> (i32, String) {
-    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.expect("it starts");
-    let mut pipe = child.stdin.take().expect("a pipe");
-    // Who refuses the beginning does not read the rest.
-    let _ = pipe.write_all(input);
-    drop(pipe);
-    let output = child.wait_with_output().expect("it ends");
-    (output.status.code().expect("an exit code"), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// All paths in an image, with what the files hold.

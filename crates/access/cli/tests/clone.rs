@@ -1,7 +1,7 @@
 //! Clones: on a mount, mounted alone, and in an image, of every kind of volume that can have some.
 
 use crate::common::{Expect, Place, bytes, has_fuse, wait_until};
-use crate::snapshot::tree;
+use crate::snapshot::{available, on_encrypted_flash, on_flash, on_two_disks, tree};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -168,39 +168,17 @@ fn mounted(place: &Place, spec: &str, options: &[&str]) {
 
 #[test]
 fn clones_of_a_mounted_flash() {
-    if !has_fuse() {
-        return;
-    }
-    let place = Place::new("clone-flash");
-    let image = place.path("disk.img");
-    onode!("mkfs", &image, "--size", "32M").succeeds();
-    mounted(&place, &image.display().to_string(), &[]);
-    onode!("check", &image).succeeds();
+    on_flash("clone-flash", mounted);
 }
 
 #[test]
 fn clones_of_two_mounted_disks_with_compression() {
-    if !has_fuse() {
-        return;
-    }
-    let place = Place::new("clone-tier");
-    let spec = format!("tier:{},{}", place.path("fast.img").display(), place.path("big.img").display());
-    onode!("mkfs", format!("{spec},fast-size=16M,size=64M")).succeeds();
-    mounted(&place, &spec, &["-o", "compress=fast,writeback"]);
-    onode!("check", &spec).succeeds();
+    on_two_disks("clone-tier", "compress=fast,writeback", mounted);
 }
 
 #[test]
 fn clones_of_a_mounted_encrypted_volume_need_no_other_key() {
-    if !has_fuse() {
-        return;
-    }
-    let place = Place::new("clone-encrypted");
-    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 64]));
-    onode!("mkfs", &image, "--size", "32M", "--encrypt", "--key-file", &key).succeeds();
-    let key_file = key.display().to_string();
-    mounted(&place, &image.display().to_string(), &["--key-file", &key_file]);
-    onode!("check", &image, "--key-file", &key).succeeds();
+    on_encrypted_flash("clone-encrypted", mounted);
 }
 
 #[test]
@@ -214,13 +192,26 @@ fn what_a_deleted_clone_had_is_given_back() {
     onode!("mount", &image, &directory).succeeds();
     onode!("clone", "create", &directory, "one").succeeds();
     fs::write(directory.join(".clones/one/large"), bytes(5, 12 << 20)).expect("content");
-    let available = || {
-        let told: Value = serde_json::from_str(&onode!("--json", "df", &directory).succeeds()).expect("JSON");
-        told[0]["available_bytes"].as_u64().expect("a number")
-    };
-    wait_until("the space is used", || available() < 20 << 20);
+    wait_until("the space is used", || available(&directory) < 20 << 20);
     onode!("clone", "delete", &directory, "one").succeeds();
-    wait_until("the space is there", || available() > 24 << 20);
+    wait_until("the space is there", || available(&directory) > 24 << 20);
+    onode!("umount", &directory).succeeds();
+}
+
+/// The attribute that tells what a clone was made of is as long as the name of a snapshot may be.
+#[test]
+fn a_clone_of_a_snapshot_with_a_long_name_is_listed() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("clone-long");
+    let (image, directory, long) = (place.path("disk.img"), place.directory("mnt"), "x".repeat(255));
+    onode!("mkfs", &image, "--size", "16M").succeeds();
+    onode!("mount", &image, &directory).succeeds();
+    onode!("snapshot", "create", &directory, &long).succeeds();
+    onode!("clone", "create", &directory, "one", "--from", &long).succeeds();
+    let all = listed(&onode!("--json", "clone", "list", &directory).succeeds());
+    assert_eq!(all.iter().map(|one| (&one.0[..], &one.1[..])).collect::<Vec<_>>(), [("one", &long[..])]);
     onode!("umount", &directory).succeeds();
 }
 

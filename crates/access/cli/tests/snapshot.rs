@@ -180,41 +180,65 @@ const fn libc_erofs() -> i32 {
     30
 }
 
-#[test]
-fn snapshots_of_a_mounted_flash() {
+/// A volume for a test: its spec, and options for a mount of it.
+type OfMounted = fn(&Place, &str, &[&str]);
+
+/// Has a test use flash, and checks it then.
+pub fn on_flash(name: &str, test: OfMounted) {
     if !has_fuse() {
         return;
     }
-    let place = Place::new("snapshot-flash");
+    let place = Place::new(name);
     let image = place.path("disk.img");
     onode!("mkfs", &image, "--size", "32M").succeeds();
-    mounted(&place, &image.display().to_string(), &[]);
+    test(&place, &image.display().to_string(), &[]);
     onode!("check", &image).succeeds();
+}
+
+/// The same with two disks, mounted with options.
+pub fn on_two_disks(name: &str, options: &str, test: OfMounted) {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new(name);
+    let spec = format!("tier:{},{}", place.path("fast.img").display(), place.path("big.img").display());
+    onode!("mkfs", format!("{spec},fast-size=16M,size=64M")).succeeds();
+    test(&place, &spec, &["-o", options]);
+    onode!("check", &spec).succeeds();
+}
+
+/// The same with flash that is encrypted.
+pub fn on_encrypted_flash(name: &str, test: OfMounted) {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new(name);
+    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 64]));
+    onode!("mkfs", &image, "--size", "32M", "--encrypt", "--key-file", &key).succeeds();
+    let key_file = key.display().to_string();
+    test(&place, &image.display().to_string(), &["--key-file", &key_file]);
+    onode!("check", &image, "--key-file", &key).succeeds();
+}
+
+/// Bytes that are left on a mount.
+pub fn available(directory: &Path) -> u64 {
+    let told: Value = serde_json::from_str(&onode!("--json", "df", directory).succeeds()).expect("JSON");
+    told[0]["available_bytes"].as_u64().expect("a number")
+}
+
+#[test]
+fn snapshots_of_a_mounted_flash() {
+    on_flash("snapshot-flash", mounted);
 }
 
 #[test]
 fn snapshots_of_two_mounted_disks_with_compression() {
-    if !has_fuse() {
-        return;
-    }
-    let place = Place::new("snapshot-tier");
-    let spec = format!("tier:{},{}", place.path("fast.img").display(), place.path("big.img").display());
-    onode!("mkfs", format!("{spec},fast-size=16M,size=64M")).succeeds();
-    mounted(&place, &spec, &["-o", "compress=fast"]);
-    onode!("check", &spec).succeeds();
+    on_two_disks("snapshot-tier", "compress=fast", mounted);
 }
 
 #[test]
 fn snapshots_of_a_mounted_encrypted_volume_need_no_other_key() {
-    if !has_fuse() {
-        return;
-    }
-    let place = Place::new("snapshot-encrypted");
-    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 64]));
-    onode!("mkfs", &image, "--size", "32M", "--encrypt", "--key-file", &key).succeeds();
-    let key_file = key.display().to_string();
-    mounted(&place, &image.display().to_string(), &["--key-file", &key_file]);
-    onode!("check", &image, "--key-file", &key).succeeds();
+    on_encrypted_flash("snapshot-encrypted", mounted);
 }
 
 #[test]
@@ -229,12 +253,9 @@ fn what_a_deleted_snapshot_kept_is_given_back() {
     fs::write(directory.join("large"), bytes(5, 12 << 20)).expect("content");
     onode!("snapshot", "create", &directory, "one").succeeds();
     fs::remove_file(directory.join("large")).expect("removed");
-    let available = || {
-        let told: Value = serde_json::from_str(&onode!("--json", "df", &directory).succeeds()).expect("JSON");
-        told[0]["available_bytes"].as_u64().expect("a number")
-    };
-    assert!(available() < 20 << 20, "{}", available());
+    let left = available(&directory);
+    assert!(left < 20 << 20, "{left}");
     onode!("snapshot", "delete", &directory, "one").succeeds();
-    wait_until("the space is there", || available() > 24 << 20);
+    wait_until("the space is there", || available(&directory) > 24 << 20);
     onode!("umount", &directory).succeeds();
 }

@@ -21,7 +21,7 @@ fn gnu_tar() -> Command {
 }
 
 /// Runs `onode` with these bytes as standard input; the exit code and what it told.
-fn fed(command: &mut Command, input: &[u8]) -> (i32, String) {
+pub fn fed(command: &mut Command, input: &[u8]) -> (i32, String) {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("it starts");
     let mut pipe = child.stdin.take().expect("a pipe");

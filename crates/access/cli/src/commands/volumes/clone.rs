@@ -1,26 +1,17 @@
 //! `onode clone`: makes, lists and deletes clones, on a mount and of an image.
 
-use crate::commands::files::ls::date;
-use crate::commands::volumes::snapshot::{Of, clean, plain, snapshots, told};
+use crate::commands::volumes::snapshot::folder::{Of, Stands, StateFolder, day, plain, snapshots};
 use crate::location;
-use crate::signals;
 use onode::{Class, Clones, Error, Result, Volume, human_size};
-use onode_base::Timestamp;
 use onode_console::{Output, quote};
 use rustix::fs::XattrFlags;
-use rustix::io::Errno;
 use serde::Serialize;
-use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
+use std::path::Path;
 
-/// The folder of a mount, what makes a clone of a snapshot there, and what it says of one.
-const FOLDER: &str = ".clones";
+const FOLDER: StateFolder = StateFolder { name: ".clones", noun: "clone" };
+/// The attribute of the folder that makes a clone of a snapshot.
 const COMMAND: &str = "user.onode.clone";
-const CREATED: &str = "user.onode.clone.created";
-const BASE: &str = "user.onode.clone.base";
-const OWN: &str = "user.onode.clone.own";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A clone begins as a snapshot and can be changed; the volume and other clones see nothing of\n\
@@ -97,7 +88,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{:<19} {:>10}  name (of)", "made", "own")?;
         for one in &self.clones {
-            let made = date(Timestamp { seconds: one.created, nanoseconds: 0 });
+            let made = day(one.created);
             let (name, base) = (quote::message(&one.name), quote::message(&one.base));
             writeln!(f, "{made:<19} {:>10}  {name} ({base})", human_size(one.own_bytes))?;
         }
@@ -114,19 +105,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 fn create(of: &Of, name: &str, from: Option<&str>, output: &Output) -> Result<u8> {
-    match folder_of(&of.target)? {
-        Some(folder) => {
+    match (FOLDER.of(&of.target)?, from) {
+        (Some(folder), None) => FOLDER.make(&folder, "make", name)?,
+        (Some(folder), Some(snapshot)) => {
             let path = folder.join(plain(name)?);
-            let made = match from {
-                None => rustix::fs::mkdir(&path, 0o755_u32.into()),
-                Some(snapshot) => {
-                    plain(snapshot)?;
-                    rustix::fs::setxattr(&folder, COMMAND, format!("{snapshot}/{name}").as_bytes(), XattrFlags::empty())
-                }
-            };
-            made.map_err(|errno| refused("make", &path, errno))?;
+            plain(snapshot)?;
+            let value = format!("{snapshot}/{name}");
+            let made = rustix::fs::setxattr(&folder, COMMAND, value.as_bytes(), XattrFlags::empty());
+            made.map_err(|errno| FOLDER.refused("make", &path, errno))?;
         }
-        None => location::change(&of.target, of.consent, |volume| clones(volume)?.make(name, from).map(drop))?,
+        (None, _) => location::change(&of.target, of.consent, |volume| clones(volume)?.make(name, from).map(drop))?,
     }
     output.note(&format!("made the clone `{}`", quote::message(name)));
     Ok(0)
@@ -134,7 +122,7 @@ fn create(of: &Of, name: &str, from: Option<&str>, output: &Output) -> Result<u8
 
 fn list(of: &Of, output: &Output) -> Result<u8> {
     let target = of.target.display().to_string();
-    let clones = match folder_of(&of.target)? {
+    let clones = match FOLDER.of(&of.target)? {
         Some(folder) => of_mount(&folder)?,
         None => {
             let volume = location::open(&of.target, true, of.consent)?;
@@ -153,39 +141,16 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
 }
 
 fn of_mount(folder: &Path) -> Result<Vec<CloneListed>> {
-    let what = || format!("cannot list {}", folder.display());
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| Error::host(what(), &error))? {
-        let path = entry.map_err(|error| Error::host(what(), &error))?.path();
-        // One that was deleted meanwhile is none.
-        let (Some(created), Some(base), Some(own)) = (told(&path, CREATED), told(&path, BASE), told(&path, OWN)) else {
-            continue;
-        };
-        let created = created.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        all.push(CloneListed { name, base, created, own_bytes: own.parse().unwrap_or(0) });
-    }
-    Ok(all)
+    let listed = |Stands { name, created, told: [base, own] }| {
+        let own_bytes = own.parse().unwrap_or(0);
+        CloneListed { name, base, created, own_bytes }
+    };
+    Ok(FOLDER.list(folder, ["base", "own"])?.into_iter().map(listed).collect())
 }
 
 fn delete(of: &Of, names: &[String], output: &Output) -> Result<u8> {
-    if let Some(folder) = folder_of(&of.target)? {
-        for name in names {
-            let path = folder.join(plain(name)?);
-            rustix::fs::unlinkat(rustix::fs::CWD, &path, rustix::fs::AtFlags::REMOVEDIR)
-                .map_err(|errno| refused("delete", &path, errno))?;
-        }
-        output.note("what they had of their own is removed in the background");
-        return Ok(0);
-    }
-    let (sender, events) = channel();
-    signals::forward(sender, |why| why)?;
-    location::change(&of.target, of.consent, |volume| {
-        for name in names {
-            clones(volume)?.delete(name)?;
-        }
-        clean(snapshots(volume)?, &events, output)
-    })?;
+    let delete = |volume: &Volume, name: &str| clones(volume)?.delete(name);
+    FOLDER.delete_all(of, names, &delete, "what they had of their own is removed in the background", output)?;
     Ok(0)
 }
 
@@ -196,29 +161,4 @@ fn clones(volume: &Volume) -> Result<&Clones> {
         let what = format!("cannot use clones of {}", volume.spec());
         Error::new(Class::Usage, what, "this is a clone already").hint("name the volume itself")
     })
-}
-
-/// The folder of clones where the volume is mounted, if it is.
-fn folder_of(target: &OsStr) -> Result<Option<PathBuf>> {
-    Ok(location::mounted(target, "use clones of")?.map(|directory| directory.join(FOLDER)))
-}
-
-fn refused(verb: &str, path: &Path, errno: Errno) -> Error {
-    let what = format!("cannot {verb} the clone {}", path.display());
-    match errno {
-        Errno::EXIST => {
-            Error::new(Class::Exists, what, "there is a clone or a snapshot of that name").hint("choose another name")
-        }
-        Errno::NOENT => {
-            Error::new(Class::NotFound, what, "there is no such clone or snapshot, or the volume can have none")
-                .hint("`onode clone list` and `onode snapshot list` show what there is; memory has none")
-        }
-        Errno::ACCESS | Errno::PERM => {
-            Error::new(Class::Permission, what, "only root and the owner of the topmost directory may")
-        }
-        Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),
-        Errno::NOSPC => Error::new(Class::VolumeFull, what, "the volume is full").hint("delete a snapshot, or files"),
-        Errno::INVAL => Error::new(Class::Usage, what, "a name has at most 255 bytes and no control characters"),
-        errno => Error::host(&what, &errno.into()),
-    }
 }

@@ -1,30 +1,23 @@
 //! `onode snapshot`: takes, lists and deletes snapshots, on a mount and of an image, and goes back
 //! to one.
 
+pub mod folder;
 pub mod receive;
 pub mod send;
 
 use crate::bar::bar;
 use crate::commands::files::ls::date;
-use crate::location::{self, Consent};
-use crate::signals::{self, Stop};
-use onode::{Class, Error, Result, Snapshots, SystemClock, Volume, human_size};
-use onode_base::{Clock, Timestamp};
+use crate::commands::volumes::snapshot::folder::{Of, Stands, StateFolder, day, snapshots};
+use crate::location;
+use crate::signals::Stop;
+use onode::{Class, Error, Result, SystemClock, Volume, human_size};
+use onode_base::Clock;
 use onode_console::{Output, quote};
-use rustix::io::Errno;
 use serde::Serialize;
-use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::path::Path;
 
-/// The folder of a mount, and what it says of a snapshot.
-const FOLDER: &str = ".snapshots";
-const CREATED: &str = "user.onode.snapshot.created";
-const KEPT: &str = "user.onode.snapshot.kept";
-/// Steps between two looks at whether somebody wants an end.
-const STEPS: u32 = 64;
+const FOLDER: StateFolder = StateFolder { name: ".snapshots", noun: "snapshot" };
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -88,16 +81,6 @@ enum SnapshotVerb {
     },
 }
 
-/// Of what.
-#[derive(Debug, clap::Args)]
-pub struct Of {
-    /// The directory where the volume is mounted, or an image or device spec.
-    #[arg(value_name = "DIR|IMAGE")]
-    pub target: OsString,
-    #[command(flatten)]
-    pub consent: Consent,
-}
-
 #[derive(Debug, Serialize)]
 struct SnapshotListed {
     name: String,
@@ -120,7 +103,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{:<19} {:>10}  name", "taken", "keeps")?;
         for one in &self.snapshots {
-            let taken = date(Timestamp { seconds: one.created, nanoseconds: 0 });
+            let taken = day(one.created);
             writeln!(f, "{taken:<19} {:>10}  {}", human_size(one.kept_bytes), quote::message(&one.name))?;
         }
         Ok(())
@@ -129,28 +112,25 @@ impl fmt::Display for Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
-        SnapshotVerb::Create { of, name } => create(of, name.clone().unwrap_or_else(name_now), output),
+        SnapshotVerb::Create { of, name } => create(of, &name.clone().unwrap_or_else(name_now), output),
         SnapshotVerb::List { of } => list(of, output),
         SnapshotVerb::Rollback { of, name } => roll_back(of, name, output),
         SnapshotVerb::Delete { of, names } => delete(of, names, output),
     }
 }
 
-fn create(of: &Of, name: String, output: &Output) -> Result<u8> {
-    match folder_of(&of.target)? {
-        Some(folder) => {
-            let path = folder.join(plain(&name)?);
-            rustix::fs::mkdir(&path, 0o755_u32.into()).map_err(|errno| refused("take", &path, errno))?;
-        }
-        None => location::change(&of.target, of.consent, |volume| snapshots(volume)?.take(&name).map(drop))?,
+fn create(of: &Of, name: &str, output: &Output) -> Result<u8> {
+    match FOLDER.of(&of.target)? {
+        Some(folder) => FOLDER.make(&folder, "take", name)?,
+        None => location::change(&of.target, of.consent, |volume| snapshots(volume)?.take(name).map(drop))?,
     }
-    output.note(&format!("took the snapshot `{}`", quote::message(&name)));
+    output.note(&format!("took the snapshot `{}`", quote::message(name)));
     Ok(0)
 }
 
 fn list(of: &Of, output: &Output) -> Result<u8> {
     let target = of.target.display().to_string();
-    let snapshots = match folder_of(&of.target)? {
+    let snapshots = match FOLDER.of(&of.target)? {
         Some(folder) => of_mount(&folder)?,
         None => {
             let volume = location::open(&of.target, true, of.consent)?;
@@ -169,25 +149,11 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
 }
 
 fn of_mount(folder: &Path) -> Result<Vec<SnapshotListed>> {
-    let what = || format!("cannot list {}", folder.display());
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| Error::host(what(), &error))? {
-        let entry = entry.map_err(|error| Error::host(what(), &error))?;
-        // One that was deleted meanwhile is none.
-        let (Some(created), Some(kept)) = (told(&entry.path(), CREATED), told(&entry.path(), KEPT)) else { continue };
-        let created = created.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
-        let name = entry.file_name().to_string_lossy().into_owned();
-        all.push(SnapshotListed { name, created, kept_bytes: kept.parse().unwrap_or(0) });
-    }
-    Ok(all)
-}
-
-/// What an attribute of a snapshot or clone says.
-pub fn told(path: &Path, name: &str) -> Option<String> {
-    let mut value = vec![0; 64];
-    let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
-    value.truncate(length);
-    String::from_utf8(value).ok()
+    let listed = |Stands { name, created, told: [kept] }| {
+        let kept_bytes = kept.parse().unwrap_or(0);
+        SnapshotListed { name, created, kept_bytes }
+    };
+    Ok(FOLDER.list(folder, ["kept"])?.into_iter().map(listed).collect())
 }
 
 fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
@@ -195,8 +161,10 @@ fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
     if let Some(mounted) = location::mounted(&of.target, "roll back")? {
         let what = format!("cannot go back to the snapshot `{}` of {}", quote::message(name), of.target.display());
         let directory = mounted.display();
-        return Err(Error::new(Class::InUse, what, "it is mounted, and programs have its files open")
-            .hint(format!("unmount it first: onode umount {directory}; or copy files from {directory}/{FOLDER}/")));
+        return Err(Error::new(Class::InUse, what, "it is mounted, and programs have its files open").hint(format!(
+            "unmount it first: onode umount {directory}; or copy files from {directory}/{}/",
+            FOLDER.name
+        )));
     }
     let stop = Stop::default();
     stop.listen()?;
@@ -220,85 +188,13 @@ fn roll_back(of: &Of, name: &str, output: &Output) -> Result<u8> {
 }
 
 fn delete(of: &Of, names: &[String], output: &Output) -> Result<u8> {
-    if let Some(folder) = folder_of(&of.target)? {
-        for name in names {
-            let path = folder.join(plain(name)?);
-            rustix::fs::unlinkat(rustix::fs::CWD, &path, rustix::fs::AtFlags::REMOVEDIR)
-                .map_err(|errno| refused("delete", &path, errno))?;
-        }
-        output.note("what only they kept is removed in the background");
-        return Ok(0);
-    }
-    let (sender, events) = channel();
-    signals::forward(sender, |why| why)?;
-    location::change(&of.target, of.consent, |volume| {
-        let all = snapshots(volume)?;
-        for name in names {
-            all.delete(name)?;
-        }
-        clean(all, &events, output)
-    })?;
+    let delete = |volume: &Volume, name: &str| snapshots(volume)?.delete(name);
+    FOLDER.delete_all(of, names, &delete, "what only they kept is removed in the background", output)?;
     Ok(0)
-}
-
-/// Removes what deleted snapshots kept and clones had. It can be interrupted: the next mount goes
-/// on.
-pub fn clean(all: &Snapshots, events: &Receiver<&'static str>, output: &Output) -> Result<()> {
-    let mut steps = 0_u64;
-    while all.clean(STEPS)? {
-        steps += u64::from(STEPS);
-        output.progress(&format!("removing what they kept: {steps} steps"));
-        if !matches!(events.try_recv(), Err(TryRecvError::Empty)) {
-            output.note("interrupted: the rest of what they kept is removed by the next mount");
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// The snapshots of a volume that can have some.
-pub fn snapshots(volume: &Volume) -> Result<&Snapshots> {
-    volume.snapshots().map(AsRef::as_ref).ok_or_else(|| {
-        let what = format!("cannot use snapshots of {}", volume.spec());
-        Error::new(Class::Usage, what, "a volume on storage-class memory has none")
-            .hint("programs may change its content without a call; volumes on flash, two disks or a pool can have some")
-    })
-}
-
-/// The folder of snapshots where the volume is mounted, if it is.
-fn folder_of(target: &OsStr) -> Result<Option<PathBuf>> {
-    Ok(location::mounted(target, "use snapshots of")?.map(|directory| directory.join(FOLDER)))
-}
-
-/// A name of a snapshot or clone that leads nowhere else in a path.
-pub fn plain(name: &str) -> Result<&OsStr> {
-    if name.is_empty() || name == "." || name == ".." || name.contains('/') {
-        let why = "names of snapshots and clones are those of directories";
-        return Err(Error::new(Class::Usage, format!("`{}` names none", quote::message(name)), why));
-    }
-    Ok(OsStr::from_bytes(name.as_bytes()))
 }
 
 /// The name of one that has none.
 fn name_now() -> String {
     let now = date(SystemClock.now());
     format!("{}Z", now.replace(' ', "T").replace(':', "."))
-}
-
-fn refused(verb: &str, path: &Path, errno: Errno) -> Error {
-    let what = format!("cannot {verb} the snapshot {}", path.display());
-    match errno {
-        Errno::EXIST => Error::new(Class::Exists, what, "there is one of that name").hint("choose another name"),
-        Errno::NOENT => Error::new(Class::NotFound, what, "there is none of that name, or the volume can have none")
-            .hint("`onode snapshot list` shows those that there are; a volume on storage-class memory has none"),
-        Errno::ACCESS | Errno::PERM => {
-            Error::new(Class::Permission, what, "only root and the owner of the topmost directory may")
-        }
-        Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),
-        Errno::NOSPC => Error::new(Class::VolumeFull, what, "the volume is full").hint("delete a snapshot, or files"),
-        Errno::BUSY => Error::new(Class::InUse, what, "a clone was made of it and needs it")
-            .hint("`onode clone list` shows which; delete the clone first"),
-        Errno::INVAL => Error::new(Class::Usage, what, "a name has at most 255 bytes and no control characters"),
-        errno => Error::host(&what, &errno.into()),
-    }
 }

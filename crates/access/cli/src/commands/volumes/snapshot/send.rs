@@ -2,7 +2,8 @@
 
 use crate::commands::files::copy::progress_without_end;
 use crate::commands::mounts::sends::{StreamPart, asked_of};
-use crate::commands::volumes::snapshot::{folder_of, plain, snapshots, told};
+use crate::commands::volumes::snapshot::FOLDER;
+use crate::commands::volumes::snapshot::folder::{plain, snapshots, told};
 use crate::location::{self, Consent};
 use crate::signals::Stop;
 use crate::whole::write_whole;
@@ -144,7 +145,7 @@ impl SendingTo {
 impl StreamSource {
     fn open(arguments: &Arguments) -> Result<Self> {
         let Arguments { target, name, from, .. } = arguments;
-        if let Some(folder) = folder_of(target)? {
+        if let Some(folder) = FOLDER.of(target)? {
             let what = format!("cannot send {}", target.display());
             let Some(name) = name else {
                 return Err(Error::new(Class::Usage, what, "it is mounted and changes: it is not said which snapshot")
