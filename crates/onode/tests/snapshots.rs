@@ -2,6 +2,7 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, Volume};
+use onode_fs::Caller;
 use std::collections::BTreeMap;
 
 const FILE_BYTES: usize = 200_000;
@@ -85,6 +86,53 @@ fn a_full_pair_of_disks_keeps_what_it_accepted() {
     let folder = Folder::new("snapshots-tier");
     let (fast, big) = (folder.path().join("fast.img"), folder.path().join("big.img"));
     filled(&format!("tier:{},{},fast-size=8M,size=32M", fast.display(), big.display()));
+}
+
+/// Deletes one of three snapshots on a volume that is full: there is room for what goes from it to
+/// the one before, in many pieces.
+fn deleted_while_full(text: &str) {
+    let volume = Volume::open_or_create(text).unwrap();
+    let files = volume.files();
+    let first = content(0, 1);
+    volume.write("/large", &first).unwrap();
+    let large = files.lookup(onode::InodeNumber::ROOT, b"large").unwrap().inode;
+    let overwrite = |offset: u64| files.write(&Caller::root(), large, offset, &[0x55; 50]).map(drop).unwrap();
+    let snapshots = volume.snapshots().unwrap();
+    let one = snapshots.take("one").unwrap();
+    overwrite(100);
+    snapshots.take("two").unwrap();
+    // What is kept lies in many pieces: each takes space where it goes.
+    (0..first.len() as u64 - 50).step_by(200).for_each(overwrite);
+    snapshots.take("three").unwrap();
+    let mut bytes = FILE_BYTES;
+    for file in 0..10_000 {
+        let part = &content(file, 2)[..bytes];
+        match volume.write(format!("/{file}"), part) {
+            Ok(()) => files.sync().unwrap(),
+            Err(error) if error.class == Class::VolumeFull && bytes > 10 => bytes /= 2,
+            Err(error) if error.class == Class::VolumeFull => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    snapshots.delete("two").unwrap();
+    while snapshots.clean(64).unwrap() {}
+    let then = snapshots.files(one.generation).unwrap();
+    assert!(then.read_file(b"/large").unwrap() == first, "the first snapshot");
+    drop(then);
+    volume.close().unwrap();
+}
+
+#[test]
+fn a_snapshot_between_others_goes_from_a_full_flash() {
+    let folder = Folder::new("snapshots-between-flash");
+    deleted_while_full(&format!("flash:{},size=2M", folder.path().join("disk.img").display()));
+}
+
+#[test]
+fn a_snapshot_between_others_goes_from_a_full_pair_of_disks() {
+    let folder = Folder::new("snapshots-between-tier");
+    let (fast, big) = (folder.path().join("fast.img"), folder.path().join("big.img"));
+    deleted_while_full(&format!("tier:{},{},fast-size=8M,size=16M", fast.display(), big.display()));
 }
 
 #[test]

@@ -169,11 +169,15 @@ impl<D: ObjectDevice> SnapshottingDevice<D> {
         Ok(true)
     }
 
-    /// Cleans so many steps; whether there was anything to clean.
+    /// Cleans so many steps; whether any was done. What one snapshot hands to another takes space,
+    /// and a volume of a few pages may have none for the least of it.
     fn clean(&self, most: u32) -> ObjectResult<bool> {
         let mut done = 0;
         while self.versioned.is_cleaning() && done < most {
-            self.versioned.maintain(CLEANED)?;
+            match self.versioned.maintain(CLEANED) {
+                Err(error) if error.kind == ErrorKind::NoSpace => break,
+                cleaned => cleaned?,
+            };
             done += CLEANED;
         }
         Ok(done > 0)
