@@ -136,6 +136,10 @@ impl Nand for Chip {
         self.0.lock().nand.flush()
     }
 
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.0.lock().nand.take_bitflips()
+    }
+
     /// The laboratory counts.
     fn counters(&self) -> Option<Counters> {
         None

@@ -5,6 +5,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 mod boxed;
 mod check;
@@ -271,6 +272,13 @@ pub trait Nand: Send {
     /// `Host`.
     fn watermark(&mut self) -> Result<Watermark> {
         Ok(Watermark::default())
+    }
+
+    /// Blocks of which a page was read since the last call with so many corrected bits that what
+    /// they hold should soon be moved: at or above the *bitflip threshold* of the chip's code. Such
+    /// a read succeeds; a later one may not. None from media that do not tell.
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        Vec::new()
     }
 
     /// Counts of operations since the medium was opened, if it keeps them.

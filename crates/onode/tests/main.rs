@@ -13,6 +13,7 @@ mod full;
 mod full_tier;
 mod full_volumes;
 mod hints;
+mod idle;
 mod last_sync;
 mod mapped;
 mod pages;

@@ -104,6 +104,10 @@ impl Nand for BesideMedium {
         self.nand.flush()
     }
 
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.nand.take_bitflips()
+    }
+
     fn counters(&self) -> Option<Counters> {
         None
     }

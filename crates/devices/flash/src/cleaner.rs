@@ -9,11 +9,13 @@ pub mod levelling;
 mod moves;
 pub mod moving;
 pub mod pace;
+pub mod refresh;
 mod steps;
 
 use crate::cleaner::latency::LatencyHistogram;
 use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
+use crate::cleaner::refresh::Refresh;
 use crate::medium::format::FEATURE_VERSIONS;
 use crate::policy::{Chooser, Stream};
 use crate::space::items::{Item, Owner};
@@ -109,6 +111,10 @@ pub struct Cleaner {
     cleaning: Option<Cleaning>,
     /// Static wear levelling.
     levelling: Levelling,
+    /// What has to move because its bits flip.
+    refresh: Refresh,
+    /// The stale bytes after a round of background cleaning that gained nothing, if the last did.
+    fruitless: Option<u64>,
     /// How long commits waited for the cleaner.
     stalls: LatencyHistogram,
     cleaned: Cleaned,
@@ -122,6 +128,8 @@ impl Cleaner {
             ahead,
             cleaning: None,
             levelling: Levelling::default(),
+            refresh: Refresh::default(),
+            fruitless: None,
             stalls: LatencyHistogram::default(),
             cleaned: Cleaned::default(),
         }

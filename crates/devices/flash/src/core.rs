@@ -8,6 +8,7 @@ mod commit;
 mod grow;
 mod large;
 mod mount;
+mod refresh;
 
 pub use commit::MOVE_UNIT;
 pub use mount::mount_beside;

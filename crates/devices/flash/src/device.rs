@@ -209,14 +209,14 @@ impl ObjectDevice for FlashDevice {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        let has_moved = {
+        let (has_moved, has_refreshed) = {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
-            cleaner.move_doubtful(&mut volume)?
+            (cleaner.move_doubtful(&mut volume)?, core.refresh()?)
         };
-        report.done += u32::from(has_moved);
-        report.more = has_moved && self.core.lock().log().doubtful_segment().is_some();
+        report.done += u32::from(has_moved) + u32::from(has_refreshed);
+        report.more = has_refreshed || has_moved && self.core.lock().log().doubtful_segment().is_some();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
@@ -228,10 +228,10 @@ impl ObjectDevice for FlashDevice {
         let beside = self.core.lock().log().store().shared().cloned();
         while report.done < budget {
             let mut core = self.core.lock();
-            if round.is_none() && !core.room().wants_cleaning() {
+            let (cleaner, mut volume) = core.parts();
+            if round.is_none() && !cleaner.wants_round(&volume) {
                 break;
             }
-            let (cleaner, mut volume) = core.parts();
             let step = cleaner.background_step(&mut volume, &mut round)?;
             drop(core);
             beside.iter().for_each(|beside| beside.tell(Gap::Works));
@@ -241,8 +241,9 @@ impl ObjectDevice for FlashDevice {
                 Step::Nothing => return Ok(report),
             }
         }
-        let core = self.core.lock();
-        report.more |= core.room().wants_cleaning() || core.index().has_deferred();
+        let mut core = self.core.lock();
+        let (cleaner, volume) = core.parts();
+        report.more |= cleaner.wants_round(&volume) || volume.index.has_deferred();
         Ok(report)
     }
 

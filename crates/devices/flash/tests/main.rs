@@ -3,6 +3,7 @@
 mod attach;
 mod batched_reads;
 mod beside;
+mod bitflips;
 mod block_device;
 mod check;
 mod combinations;

@@ -89,7 +89,7 @@ fn a_device_worn_to_death_keeps_what_was_acknowledged() {
 
 #[test]
 fn correctable_bit_errors_go_unnoticed() {
-    let bits = BitErrors { per_billion_bits: 20_000, correctable_bits: 8 };
+    let bits = BitErrors { per_billion_bits: 20_000, correctable_bits: 8, ..BitErrors::default() };
     let mut chip = worn(SHAPE, SimOptions { bit_errors: Some(bits), seed: 3, ..SimOptions::default() });
     let object = fill(&chip, 300, 1000);
     chip.mount();

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::tag::IoTag;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 impl<N: Nand + ?Sized> Nand for Box<N> {
     fn geometry(&self) -> Geometry {
@@ -78,6 +79,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn watermark(&mut self) -> Result<Watermark> {
         (**self).watermark()
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        (**self).take_bitflips()
     }
 
     fn counters(&self) -> Option<Counters> {

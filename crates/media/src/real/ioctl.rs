@@ -153,6 +153,8 @@ pub(super) fn mtd_write(file: &File, offset: u64, data: &[u8], spare: &[u8]) -> 
 pub(super) struct ReadOutcome {
     /// Bits that were corrected.
     pub(super) corrected: u32,
+    /// Of the part of a page that has a code of its own, the most.
+    pub(super) most_flips: u32,
     /// Some page could not be corrected.
     pub(super) uncorrectable: bool,
 }
@@ -182,14 +184,13 @@ pub(super) fn mtd_read(file: &File, offset: u64, data: &mut [u8], spare: &mut [u
     // writes at most as many bytes of `data` and `spare` as they have; nobody else holds them
     // during the call.
     let done = outcome(unsafe { libc::ioctl(file.as_raw_fd(), MEMREAD, &raw mut request) });
-    match done {
-        // Flipped bits above the driver's threshold: the bytes are there and right.
-        Ok(_) | Err(Errno::UCLEAN) => {
-            Ok(ReadOutcome { corrected: request.corrected, uncorrectable: request.uncorrectable > 0 })
-        }
-        Err(Errno::BADMSG) => Ok(ReadOutcome { corrected: request.corrected, uncorrectable: true }),
-        Err(errno) => Err(errno),
-    }
+    let uncorrectable = match done {
+        // Flipped bits at the driver's threshold: the bytes are there and right.
+        Ok(_) | Err(Errno::UCLEAN) => request.uncorrectable > 0,
+        Err(Errno::BADMSG) => true,
+        Err(errno) => return Err(errno),
+    };
+    Ok(ReadOutcome { corrected: request.corrected, most_flips: request.most_flips, uncorrectable })
 }
 
 /// `struct blk_zone`.

@@ -4,7 +4,8 @@
 //! the driver's error correction gave up is `Uncorrectable` and never returned; bad blocks are
 //! those that the driver knows. The spare bytes are the free ones of the out-of-band area, placed
 //! by the driver. If a kernel cannot read them, or there are too few of them for a page trailer,
-//! there are none.
+//! there are none. Such a kernel (before 6.1) does not tell of single reads how many bits were
+//! corrected, either, so no block is named for its bitflips.
 
 use super::host::{lock, of_io, of_open};
 use super::ioctl::{self, EccStats};
@@ -16,6 +17,7 @@ use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress};
 use crate::tag::IoTag;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -40,6 +42,13 @@ pub struct MtdNand {
     order: Order,
     counters: Counters,
     stats: EccStats,
+    /// The kernel reads by request: spare bytes too, and with what its error correction found.
+    has_requests: bool,
+    /// Corrected bits in the part of a page with a code of its own at which the driver wants its
+    /// block to be moved.
+    bitflip_threshold: u32,
+    /// Blocks in which that many were met.
+    bitflips: BTreeSet<BlockAddress>,
 }
 
 impl MtdNand {
@@ -77,7 +86,8 @@ impl MtdNand {
             blocks: bytes.checked_div(u64::from(info.erase_bytes)).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
             chips: 1,
         };
-        if spare < LEAST_SPARE || !reads_spare(&file, &geometry) {
+        let has_requests = knows_requests(&file, &geometry);
+        if spare < LEAST_SPARE || !has_requests {
             geometry.spare_bytes = 0;
         }
         geometry.validate().map_err(|error| Error::new(error.kind, format!("{place}: {}", error.detail)))?;
@@ -85,8 +95,20 @@ impl MtdNand {
         let bad = (0..u64::from(geometry.blocks)).map(|block| ioctl::mtd_is_bad(&file, block * block_bytes));
         let bad = bad.collect::<core::result::Result<Vec<bool>, Errno>>().map_err(ask)?;
         let stats = ioctl::mtd_ecc_stats(&file).unwrap_or_default();
-        let (name, order) = (place.to_string(), Order::unknown(&geometry));
-        Ok(Self { file, name, mode, geometry, bad, order, counters: Counters::default(), stats })
+        let threshold = about.number("bitflip_threshold").and_then(|bits| u32::try_from(bits).ok());
+        Ok(Self {
+            file,
+            name: place.to_string(),
+            mode,
+            geometry,
+            bad,
+            order: Order::unknown(&geometry),
+            counters: Counters::default(),
+            stats,
+            has_requests,
+            bitflip_threshold: threshold.filter(|bits| *bits > 0).unwrap_or(u32::MAX),
+            bitflips: BTreeSet::new(),
+        })
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -120,9 +142,12 @@ impl MtdNand {
     fn read_pages(&mut self, first: PageAddress, data: &mut [u8], spare: &mut [u8]) -> Result<()> {
         let offset = self.offset(first);
         let failed = |errno: Errno| self.failed("read", errno, MediaErrorKind::Uncorrectable);
-        let uncorrectable = if self.geometry.spare_bytes > 0 {
+        let uncorrectable = if self.has_requests {
             let read = ioctl::mtd_read(&self.file, offset, data, spare).map_err(failed)?;
             self.counters.corrected_bits += u64::from(read.corrected);
+            if read.most_flips >= self.bitflip_threshold {
+                self.bitflips.insert(self.geometry.block_of(first));
+            }
             read.uncorrectable
         } else {
             // This way the driver returns what it could not correct, too; only its statistics tell.
@@ -214,16 +239,23 @@ impl Nand for MtdNand {
         Ok(())
     }
 
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        core::mem::take(&mut self.bitflips).into_iter().collect()
+    }
+
     fn counters(&self) -> Option<Counters> {
         Some(self.counters.clone())
     }
 }
 
-/// Whether this kernel hands out spare bytes together with what its error correction found.
-fn reads_spare(file: &File, geometry: &Geometry) -> bool {
-    let mut spare = vec![0; geometry.spare_bytes as usize];
+/// Whether this kernel reads by request (Linux 6.1).
+fn knows_requests(file: &File, geometry: &Geometry) -> bool {
+    let (mut data, mut spare) = (Vec::new(), vec![0; geometry.spare_bytes as usize]);
+    if spare.is_empty() {
+        data.resize(geometry.page_bytes as usize, 0);
+    }
     !matches!(
-        ioctl::mtd_read(file, 0, &mut [], &mut spare),
+        ioctl::mtd_read(file, 0, &mut data, &mut spare),
         Err(Errno::NOTTY | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)
     )
 }

@@ -3,8 +3,7 @@
 //! It keeps true: a page is programmed once and in ascending order within its block, or the call
 //! fails with `ProgramOrder`; equal calls on equal options give equal results, counters and times;
 //! a clone shares all content and is independent of its origin. What a power cut leaves behind is
-//! in [`cut`](super::cut). Not modelled: paired pages of multi-level cells, read disturb,
-//! retention, the channel.
+//! in [`cut`](super::cut). Not modelled: paired pages of multi-level cells, retention, the channel.
 
 use super::timing::ChipClock;
 use crate::counters::Counters;
@@ -13,6 +12,7 @@ use crate::fault::{FaultPlan, OperationKind};
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, read_in_turn};
 use crate::tag::IoTag;
 use crate::wear::Wear;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,6 +42,8 @@ pub struct SimNand {
     clock: ChipClock,
     counters: Counters,
     prng: Prng,
+    /// Blocks with reads at the bitflip threshold, until somebody asks.
+    bitflips: BTreeSet<BlockAddress>,
 }
 
 impl SimNand {
@@ -62,6 +64,7 @@ impl SimNand {
             clock: ChipClock::new(options.latency),
             counters: Counters::default(),
             prng,
+            bitflips: BTreeSet::new(),
             options: Arc::new(options),
         })
     }
@@ -186,12 +189,20 @@ impl SimNand {
 
     fn correct_bits(&mut self, page: PageAddress) -> Result<()> {
         let Some(errors) = self.options.bit_errors else { return Ok(()) };
-        let wrong = errors.draw(self.geometry, &mut self.prng);
+        let address = self.geometry.block_of(page);
+        let mut wrong = errors.draw(self.geometry, &mut self.prng);
+        if let Some(block) = self.blocks.get_mut(address.0 as usize).filter(|_| errors.reads_per_bit > 0) {
+            wrong += errors.lasting(page, block.erases, block.reads);
+            block.reads = block.reads.saturating_add(1);
+        }
         if wrong > errors.correctable_bits {
             let detail = format!("page {}: {wrong} wrong bits, {} correctable", page.0, errors.correctable_bits);
             return Err(Error::new(MediaErrorKind::Uncorrectable, detail));
         }
         self.counters.corrected_bits += u64::from(wrong);
+        if wrong >= errors.threshold_bits() {
+            self.bitflips.insert(address);
+        }
         Ok(())
     }
 }
@@ -270,6 +281,10 @@ impl Nand for SimNand {
             Some(kind) => Err(Error::new(kind, "flush")),
             None => Ok(()),
         }
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        core::mem::take(&mut self.bitflips).into_iter().collect()
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand};
 use crate::tag::IoTag;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use onode_base::sync::{Mutex, rank};
 pub use recording::NandRecording;
 
@@ -128,6 +129,10 @@ impl Nand for RecordedNand {
 
     fn flush(&mut self) -> Result<()> {
         self.inner.lock().nand.flush()
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.inner.lock().nand.take_bitflips()
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::error::Result;
 use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, Watermark};
 use crate::tag::IoTag;
+use alloc::vec::Vec;
 
 /// A medium whose operations are counted.
 #[derive(Clone, Debug)]
@@ -114,6 +115,10 @@ impl<N: Nand> Nand for Counting<N> {
 
     fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.inner.take_bitflips()
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -11,6 +11,7 @@ use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, Watermark};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use onode_base::sync::{Mutex, rank};
 
 /// The plan of a [`Faulty`] medium, which may be owned by a device by now; clones are the same
@@ -176,6 +177,10 @@ impl<N: Nand> Nand for Faulty<N> {
 
     fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.inner.take_bitflips()
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -9,6 +9,7 @@ use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, Watermark}
 use crate::sim::timing::{ChipClock, LatencyTable};
 use crate::tag::IoTag;
 use crate::wrap::Counting;
+use alloc::vec::Vec;
 
 /// A medium with virtual time.
 #[derive(Clone, Debug)]
@@ -147,6 +148,10 @@ impl<N: Nand> Nand for Latency<N> {
 
     fn watermark(&mut self) -> Result<Watermark> {
         self.inner.watermark()
+    }
+
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.inner.take_bitflips()
     }
 
     fn counters(&self) -> Option<Counters> {

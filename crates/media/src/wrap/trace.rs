@@ -150,6 +150,10 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.watermark()
     }
 
+    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+        self.inner.take_bitflips()
+    }
+
     fn counters(&self) -> Option<Counters> {
         self.inner.counters()
     }

@@ -33,6 +33,17 @@ pub struct Round {
     cleaned: u32,
 }
 
+impl Cleaner {
+    /// Whether background cleaning may be of use: segments are few, and since a round that gained
+    /// nothing so much went stale that another may gain something. Without that a full volume that
+    /// nobody changes would wear itself out.
+    pub fn wants_round(&self, volume: &Volume<'_>) -> bool {
+        let room = volume.room();
+        let more = volume.log.layout().segment_bytes();
+        room.wants_cleaning() && self.fruitless.is_none_or(|stale| room.stale_bytes() >= stale + more)
+    }
+}
+
 /// What a step of background cleaning came to.
 pub enum Step {
     /// The round goes on.
@@ -98,8 +109,7 @@ impl Cleaner {
         }
         let segment_bytes = volume.log.layout().segment_bytes();
         let most = (SHARE_MAX * bytes).min(segment_bytes);
-        // What would give back next to nothing is left for when nothing else helps.
-        let budget = volume.room().comfortable_budget().min(segment_bytes - segment_bytes / 16);
+        let budget = volume.room().comfortable_budget().min(worthwhile_bytes(volume.log));
         let may_move = volume.room().has_room(1) || volume.log.moving_room() > 2 * most;
         if may_move && self.begin_cleaning(volume, false, budget)? {
             let left = self.being_cleaned(volume).unwrap_or(0);
@@ -117,7 +127,7 @@ impl Cleaner {
         volume.log.store().latch().check()?;
         let Round { before, cleaned } = round.get_or_insert(Round { before: volume.room().free_bytes(), cleaned: 0 });
         let reclaimable = volume.log.reclaimable();
-        let budget = volume.room().comfortable_budget();
+        let budget = volume.room().comfortable_budget().min(worthwhile_bytes(volume.log));
         if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(volume, false, budget)? {
             if self.clean_step(volume, u64::from(STEP_PAGES * volume.log.layout().payload_bytes))? {
                 *cleaned += 1;
@@ -130,6 +140,14 @@ impl Cleaner {
         let (before, cleaned) = (*before, *cleaned);
         *round = None;
         let gained = (volume.set_free()? || cleaned > 0) && volume.room().free_bytes() > before;
+        self.fruitless = if gained { None } else { Some(volume.room().stale_bytes()) };
         Ok(if gained { Step::Gained } else { Step::Nothing })
     }
+}
+
+/// What a segment may have to be moved at most: cleaning one with more would give back next to
+/// nothing, and is left for when nothing else helps.
+fn worthwhile_bytes(log: &Log) -> u64 {
+    let segment_bytes = log.layout().segment_bytes();
+    segment_bytes - segment_bytes / 16
 }

@@ -232,6 +232,13 @@ impl Layout {
         (first..first + self.blocks_per_segment).map(BlockAddress)
     }
 
+    /// The segment that an erase block belongs to, if it is part of one.
+    #[must_use]
+    pub fn segment_of_block(&self, block: BlockAddress) -> Option<u32> {
+        let segment = block.0.checked_sub(self.superblocks.first_other())? / self.blocks_per_segment;
+        Some(segment).filter(|segment| *segment < self.segments)
+    }
+
     /// The payload address of byte `offset` of page `at`.
     #[must_use]
     pub const fn location(&self, at: SegmentPage, offset: u32) -> u64 {

@@ -319,7 +319,15 @@ impl<'a> Room<'a> {
         !self.log.is_combined() && self.log.table().allocatable() <= 2 * self.overhead_segments()
     }
 
-    /// Whether background cleaning is useful: less than an eighth of the segments is free.
+    /// Bytes of segments in use that nobody needs.
+    pub fn stale_bytes(&self) -> u64 {
+        let table = self.log.table();
+        let used = self.log.layout().segments - table.allocatable() - table.in_state(SegmentState::Bad);
+        (u64::from(used) * self.segment_bytes()).saturating_sub(table.live_bytes())
+    }
+
+    /// Whether segments are so few that background cleaning may be useful: less than an eighth of
+    /// them is free.
     pub fn wants_cleaning(&self) -> bool {
         let layout = self.log.layout();
         self.log.table().allocatable() < self.overhead_segments() + layout.segments / 8

@@ -1,5 +1,6 @@
 //! What is wrong with the volume now, and what happened to it at its mount.
 
+use crate::cleaner::refresh::Refresh;
 use crate::core::Core;
 use crate::medium::layout::End;
 use crate::space::segments::SegmentState;
@@ -48,6 +49,14 @@ pub fn health(core: &Core) -> Health {
             format!("{rebuilt} pages could not be read and were found again from parity, {left} are still to be moved");
         let remedy = "they are moved in the background; if there are more every day, replace the medium";
         conditions.push(Condition::new("page-rebuilt", Severity::Degraded, text).remedy(remedy));
+    }
+    let flipping = core.cleaner().refresh().waiting();
+    if flipping > 0 && !Refresh::is_possible(core.log(), &core.room()) {
+        let text = format!(
+            "bits flip in {flipping} segments, near the limit of correction, and what is there cannot be moved"
+        );
+        let remedy = "mount it for writing with some space free: then it is moved in the background";
+        conditions.push(Condition::new("bits-flip", Severity::Degraded, text).remedy(remedy));
     }
     let damaged = core.log().store().pages().damaged_reads();
     if damaged > 0 || core.log().table().stuck() > 0 {

@@ -22,6 +22,7 @@ impl Inspect for FlashDevice {
             all.push(("nand.programs".into(), total.programs));
             all.push(("nand.erases".into(), total.erases));
             all.push(("nand.virtual_nanoseconds".into(), counters.virtual_nanoseconds));
+            all.push(("nand.corrected_bits".into(), counters.corrected_bits));
             for tag in IoTag::ALL {
                 let one = counters.of(tag);
                 all.push((format!("{}.reads", tag.name()), one.reads));
@@ -36,6 +37,7 @@ impl Inspect for FlashDevice {
             ("bytes_moved", core.log().moved_content()),
             ("segments_levelled", core.cleaner().cleaned().levelled),
             ("bytes_levelled", core.cleaner().cleaned().bytes_levelled),
+            ("segments_refreshed", core.cleaner().refresh().refreshed()),
             ("node_bytes_moved", core.log().moved_nodes()),
             ("bytes_written", bytes_written),
             ("stall_us.p50", core.cleaner().stalls().percentile(500)),

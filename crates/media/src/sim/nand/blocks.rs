@@ -47,6 +47,8 @@ pub enum Later {
 pub(crate) struct Block {
     pages: Option<Arc<Vec<PageContent>>>,
     pub(crate) erases: u32,
+    /// Reads of its pages since it was erased, if they disturb it.
+    pub(crate) reads: u32,
     /// The lowest page that may be programmed next.
     pub(crate) next_page: u32,
     pub(crate) bad: bool,
@@ -72,6 +74,7 @@ impl Block {
 
     pub(crate) fn clear(&mut self) {
         self.pages = None;
+        self.reads = 0;
         self.next_page = 0;
         self.weak = None;
     }

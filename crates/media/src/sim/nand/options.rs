@@ -1,7 +1,7 @@
 //! What a simulated NAND can be told to be: fast, worn, badly made, noisy or about to fail.
 
 use crate::fault::Fault;
-use crate::nand::{BlockAddress, Geometry};
+use crate::nand::{BlockAddress, Geometry, PageAddress};
 use crate::sim::timing::LatencyTable;
 use alloc::vec::Vec;
 use onode_base::Prng;
@@ -47,18 +47,38 @@ impl FactoryBad {
     }
 }
 
-/// Raw bit errors, drawn anew for every read of a page, and what the chip's code corrects of them.
+/// Raw bit errors, drawn anew for every read of a page or lasting, and what the chip's code
+/// corrects of them.
 ///
-/// Lasting errors (retention, read disturb) are not modelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Read disturb is modelled, retention is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BitErrors {
     /// Wrong bits expected in 10^9 bits read.
     pub per_billion_bits: u32,
+    /// Read disturb: so many reads of a block make one bit more wrong in each of its pages until the
+    /// block is erased, in the best pages half of one, in the worst one and a half. 0 is a chip
+    /// without.
+    pub reads_per_bit: u32,
     /// Wrong bits in one page that are corrected; more make the read `Uncorrectable`.
     pub correctable_bits: u32,
 }
 
 impl BitErrors {
+    /// The bitflip threshold: three quarters of what is corrected, as Linux has it.
+    pub(super) const fn threshold_bits(&self) -> u32 {
+        let threshold = (self.correctable_bits as u64 * 3).div_ceil(4) as u32;
+        if threshold == 0 { 1 } else { threshold }
+    }
+
+    /// Wrong bits of a page whose block was erased and read so many times.
+    pub(super) fn lasting(&self, page: PageAddress, erases: u32, reads: u32) -> u32 {
+        if self.reads_per_bit == 0 {
+            return 0;
+        }
+        let weight = 512 + Prng::new(page.0 ^ (u64::from(erases) << 40)).below(1025);
+        (u64::from(reads) * weight / (1024 * u64::from(self.reads_per_bit))) as u32
+    }
+
     /// Wrong bits of one read of a page: Poisson-distributed (Knuth's product of uniform numbers).
     /// Only additions and multiplications, so that every machine draws the same.
     pub(super) fn draw(&self, shape: Geometry, prng: &mut Prng) -> u32 {
@@ -108,7 +128,7 @@ mod tests {
     fn draws_have_the_expected_mean() {
         let shape = Geometry { page_bytes: 2048, spare_bytes: 0, pages_per_block: 4, blocks: 8, chips: 1 };
         // 16,384 bits at 10^-4 are 1.6384 errors a page.
-        let errors = BitErrors { per_billion_bits: 100_000, correctable_bits: 0 };
+        let errors = BitErrors { per_billion_bits: 100_000, ..BitErrors::default() };
         let mut prng = Prng::new(3);
         let sum: u32 = (0..10_000).map(|_| errors.draw(shape, &mut prng)).sum();
         assert!((16_000..16_800).contains(&sum), "{sum}");

@@ -147,7 +147,7 @@ fn planned_failures_happen_once_and_spend_the_page() {
 
 #[test]
 fn bit_errors_within_the_budget_are_corrected_and_counted() {
-    let errors = BitErrors { per_billion_bits: 500_000, correctable_bits: 40 };
+    let errors = BitErrors { per_billion_bits: 500_000, correctable_bits: 40, ..BitErrors::default() };
     let mut nand = SimNand::new(SHAPE, SimOptions { bit_errors: Some(errors), ..SimOptions::default() }).unwrap();
     put(&mut nand, 0, 9).unwrap();
     for _ in 0..1000 {
@@ -157,10 +157,29 @@ fn bit_errors_within_the_budget_are_corrected_and_counted() {
     let corrected = nand.counters().unwrap().corrected_bits;
     assert!((1900..2350).contains(&corrected), "{corrected}");
 
-    let hopeless = BitErrors { per_billion_bits: 10_000_000, correctable_bits: 8 };
+    let hopeless = BitErrors { per_billion_bits: 10_000_000, correctable_bits: 8, ..BitErrors::default() };
     let mut nand = SimNand::new(SHAPE, SimOptions { bit_errors: Some(hopeless), ..SimOptions::default() }).unwrap();
     let failed = (0..100).filter(|_| byte_of(&mut nand, 0).is_err()).count();
     assert!(failed > 95, "{failed}");
+}
+
+#[test]
+fn reads_disturb_a_block_until_it_is_erased() {
+    let errors = BitErrors { correctable_bits: 8, reads_per_bit: 10, ..BitErrors::default() };
+    let mut nand = SimNand::new(SHAPE, SimOptions { bit_errors: Some(errors), ..SimOptions::default() }).unwrap();
+    let block = SHAPE.block_of(PageAddress(0));
+    for round in 0..2 {
+        put(&mut nand, 0, 9).unwrap();
+        let read = |nand: &mut SimNand| byte_of(nand, 0) == Ok(9);
+        let told = (0..).take_while(|_| read(&mut nand) && nand.take_bitflips().is_empty()).count();
+        // Six wrong bits, each after 10 reads in the usual page.
+        assert!((40..=120).contains(&told), "round {round}: {told} reads");
+        let more = (0..).take_while(|_| read(&mut nand)).count();
+        assert!((told / 3 - 2..=told / 2 + 2).contains(&more), "round {round}: {told} reads and {more}");
+        assert_eq!(nand.take_bitflips(), [block]);
+        nand.erase(block, IoTag::Data).unwrap();
+    }
+    assert_eq!(nand.take_bitflips(), []);
 }
 
 #[test]
@@ -183,7 +202,7 @@ fn virtual_time_overlaps_over_chips() {
 #[test]
 fn equal_calls_give_equal_runs() {
     let options = SimOptions {
-        bit_errors: Some(BitErrors { per_billion_bits: 1_000_000, correctable_bits: 5 }),
+        bit_errors: Some(BitErrors { per_billion_bits: 1_000_000, correctable_bits: 5, ..BitErrors::default() }),
         factory_bad: FactoryBad::PerThousand(100),
         seed: 77,
         ..SimOptions::default()

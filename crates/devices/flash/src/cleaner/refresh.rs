@@ -1,0 +1,132 @@
+//! Refreshing: what lies on a block whose reads need more and more correction moves while it can
+//! still be read.
+//!
+//! Bits of NAND flip with time and with the reads of their neighbours. The chip's code corrects
+//! them up to a limit and says when a read comes near it, at the bitflip threshold. Such a segment
+//! is emptied like one that is cleaned, and its next erase makes it as good as new. One that is
+//! still being filled is closed first. Blocks of superblocks get a new superblock.
+//!
+//! Nothing is noted on the medium: after a crash, or a mount, the next read tells again.
+
+use crate::cleaner::Cleaner;
+use crate::log::Log;
+use crate::space::room::Room;
+use crate::space::segments::{SegmentState, SegmentTable};
+use crate::volume::Volume;
+use alloc::collections::BTreeMap;
+use onode_object::Result;
+
+/// Free segments beyond the reserve that it takes to empty one.
+const ROOM_SEGMENTS: u32 = 2;
+
+/// What one step of refreshing did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// There is nothing to be done, or no room for it.
+    Nothing,
+    /// Something.
+    Done,
+    /// Nothing: all that is left to be refreshed is still being filled.
+    IsOpen,
+}
+
+/// What is to be refreshed.
+#[derive(Debug, Default)]
+pub struct Refresh {
+    /// Segments with reads at the bitflip threshold, and the sequence numbers that they had then.
+    noted: BTreeMap<u32, u32>,
+    /// So had a block of superblocks.
+    superblocks: bool,
+    /// Segments that were refreshed since the mount.
+    refreshed: u64,
+}
+
+impl Refresh {
+    /// Segments that are to be refreshed.
+    pub fn waiting(&self) -> usize {
+        self.noted.len()
+    }
+
+    /// Segments that were refreshed since the mount.
+    pub const fn refreshed(&self) -> u64 {
+        self.refreshed
+    }
+
+    /// Whether writing is allowed, and there is room for what is on a segment.
+    pub fn is_possible(log: &Log, room: &Room<'_>) -> bool {
+        log.store().latch().why().is_none() && room.has_room(ROOM_SEGMENTS)
+    }
+
+    /// Asks the medium, and forgets segments that hold nothing any more of what was read.
+    fn note(&mut self, volume: &mut Volume<'_>) {
+        let layout = *volume.log.layout();
+        for block in volume.log.medium().nand().take_bitflips() {
+            match layout.segment_of_block(block) {
+                Some(segment) => _ = self.noted.insert(segment, volume.log.table().get(segment).sequence),
+                None => self.superblocks |= layout.superblocks.all().any(|one| one == block.0),
+            }
+        }
+        let journal_sequence = volume.replay_sequence();
+        let table = volume.log.table();
+        self.noted.retain(|segment, sequence| {
+            let one = table.get(*segment);
+            let is_needed = match one.state {
+                SegmentState::Open => true,
+                SegmentState::Full | SegmentState::Failing => one.live_bytes > 0 || one.in_replay(journal_sequence),
+                _ => false,
+            };
+            is_needed && one.sequence == *sequence && !table.is_stuck(*segment)
+        });
+    }
+
+    /// Forgets what is still being filled.
+    pub fn forget_open(&mut self, table: &SegmentTable) {
+        self.noted.retain(|segment, _| table.get(*segment).state != SegmentState::Open);
+    }
+
+    /// One of the segments: those being filled come last, they may soon be full.
+    fn next(&self, table: &SegmentTable) -> Option<u32> {
+        let is_open = |segment: &u32| table.get(*segment).state == SegmentState::Open;
+        self.noted.keys().copied().min_by_key(|segment| (is_open(segment), *segment))
+    }
+}
+
+impl Cleaner {
+    /// What is to be refreshed.
+    pub const fn refresh(&self) -> &Refresh {
+        &self.refresh
+    }
+
+    /// The same, to be told more.
+    pub const fn refresh_mut(&mut self) -> &mut Refresh {
+        &mut self.refresh
+    }
+
+    /// Refreshes a segment, if one is to be and there is room for what is on it.
+    pub fn refresh_one(&mut self, volume: &mut Volume<'_>) -> Result<Refreshed> {
+        self.refresh.note(volume);
+        if !Refresh::is_possible(volume.log, &volume.room()) {
+            return Ok(Refreshed::Nothing);
+        }
+        let Some(segment) = self.refresh.next(volume.log.table()) else {
+            if !core::mem::take(&mut self.refresh.superblocks) {
+                return Ok(Refreshed::Nothing);
+            }
+            volume.set_free()?;
+            return Ok(Refreshed::Done);
+        };
+        if volume.log.table().get(segment).state == SegmentState::Open {
+            return Ok(Refreshed::IsOpen);
+        }
+        volume.prepare_writing()?;
+        self.clean_segment(volume, segment)?;
+        volume.checkpoint()?;
+        // What cannot be moved for lack of room is left for later.
+        if volume.log.table().get(segment).live_bytes > 0 && !volume.log.table().is_stuck(segment) {
+            return Ok(Refreshed::Nothing);
+        }
+        self.refresh.noted.remove(&segment);
+        self.refresh.refreshed += 1;
+        Ok(Refreshed::Done)
+    }
+}
