@@ -175,6 +175,13 @@ impl Spec {
         }
     }
 
+    /// The image and the snapshot or clone of `IMAGE@NAME`; a file of that whole name is no such.
+    #[must_use]
+    pub fn state_of(argument: &OsStr) -> Option<(&str, &str)> {
+        let text = argument.to_str().filter(|_| !Path::new(argument).exists())?;
+        text.rsplit_once('@').filter(|(image, name)| !image.is_empty() && !name.is_empty() && !name.contains('/'))
+    }
+
     /// The same with full paths of what is beside the image: the memory beside flash, both disks of
     /// two, all members of a pool.
     #[must_use]

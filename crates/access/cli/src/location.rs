@@ -37,7 +37,7 @@ pub fn spec(argument: &OsStr) -> Result<Spec> {
 /// clone.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
-    let (image, state) = state_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
+    let (image, state) = Spec::state_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
     let spec = spec(image)?;
     let opened = match state {
         Some(name) => Volume::open_state(&spec, name, options),
@@ -55,12 +55,6 @@ pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> 
     // Beside the result of the command, which goes elsewhere.
     volume.notes().iter().for_each(|note| eprintln!("onode: {note}"));
     Ok(volume)
-}
-
-/// The image and the snapshot or clone of `IMAGE@NAME`; a file of that whole name is no such.
-pub fn state_of(image: &OsStr) -> Option<(&str, &str)> {
-    let text = image.to_str().filter(|_| !Path::new(image).exists())?;
-    text.rsplit_once('@').filter(|(image, name)| !image.is_empty() && !name.is_empty() && !name.contains('/'))
 }
 
 /// Where the volume of a command-line argument is mounted, if it is; of a directory, that

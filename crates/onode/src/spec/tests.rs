@@ -29,6 +29,17 @@ fn specs_round_trip() {
 }
 
 #[test]
+fn a_name_behind_an_image_is_a_snapshot_or_a_clone() {
+    let state = |text: &'static str| Spec::state_of(OsStr::new(text));
+    assert_eq!(state("disk.img@monday"), Some(("disk.img", "monday")));
+    assert_eq!(state("flash:disk.img,size=64M@monday"), Some(("flash:disk.img,size=64M", "monday")));
+    assert_eq!(state("a@b.img@monday"), Some(("a@b.img", "monday")));
+    for none in ["disk.img", "@monday", "disk.img@", "user@host/disk.img", ""] {
+        assert_eq!(state(none), None, "{none}");
+    }
+}
+
+#[test]
 fn a_bare_path_is_a_flash_image() {
     assert_eq!(Spec::parse("a/b.img"), Ok(Spec::image("a/b.img")));
     assert_eq!(Spec::parse("sim"), Ok(Spec::image("sim")));
