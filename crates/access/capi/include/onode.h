@@ -1,5 +1,5 @@
 /* Onode for C: storage-class memory whose blocks become files and whose files become blocks
- * (paper 2, Table 1).
+ * (paper 2, Table 1), and volumes on any device with snapshots and clones.
  *
  * Made from crates/access/capi/src; do not edit. Link with -lonode_c.
  *
@@ -58,7 +58,10 @@ static inline void *onode_pointer_from(const void *start, uint64_t offset) {
 // back.
 typedef struct onode_arena onode_arena;
 
-// A heap of storage-class memory, open in this process.
+// Files that are open in this process: those of a heap of storage-class memory
+// (`onode_open_heap`), of a transaction (`onode_tx_begin`), of a volume on any device
+// (`onode_open_volume`), of a snapshot or of a clone (`onode_open_state`). A heap has memory
+// besides.
 typedef struct onode_heap onode_heap;
 
 // A table of slots: 2^30 of them, each empty or with a block of at most 4 GiB.
@@ -109,6 +112,32 @@ typedef struct onode_name {
   // The name, ended by a zero byte.
   char name[256];
 } onode_name;
+
+// A snapshot of a volume.
+typedef struct onode_snapshot {
+  // Later ones have higher numbers, and no other snapshot or clone ever has this one.
+  uint32_t number;
+  // When it was taken: nanoseconds behind the seconds.
+  uint32_t nanoseconds;
+  // Seconds since 1970.
+  int64_t seconds;
+  // Its name, ended by a zero byte.
+  char name[256];
+} onode_snapshot;
+
+// A clone of a volume.
+typedef struct onode_clone {
+  // Later ones have higher numbers, and no other snapshot or clone ever has this one.
+  uint32_t number;
+  // When it was made: nanoseconds behind the seconds.
+  uint32_t nanoseconds;
+  // Seconds since 1970.
+  int64_t seconds;
+  // Its name, ended by a zero byte.
+  char name[256];
+  // The name of the snapshot that it was made of.
+  char base[256];
+} onode_clone;
 
 #ifdef __cplusplus
 extern "C" {
@@ -465,7 +494,8 @@ int64_t onode_lseek(struct onode_heap *heap, int descriptor, int64_t offset, int
 // `heap` is an open heap.
 int onode_truncate(struct onode_heap *heap, int descriptor, uint64_t size);
 
-// Makes a file durable; it is already, unless the host is behind.
+// Makes a file durable; in a heap, and in a volume that was opened with O_SYNC, it is already,
+// unless the host is behind.
 //
 // # Safety
 // `heap` is an open heap.
@@ -505,10 +535,10 @@ long onode_readdir(struct onode_heap *heap, const char *path, long cursor, struc
 // Begins a transaction. The functions for files take it as a heap, and see and change files as
 // they are in it; nobody else sees that before it is committed. It has no memory: as long as it is
 // open, blocks of its heap cannot become files, nor files blocks. Not while other processes have
-// the heap open (EBUSY).
+// the heap open (EBUSY). It can begin on a volume, too, or on a clone that is open alone.
 //
 // # Safety
-// `heap` is an open heap, and stays open until the transaction has ended.
+// `heap` is an open heap or volume, and stays open until the transaction has ended.
 struct onode_heap *onode_tx_begin(struct onode_heap *heap);
 
 // Ends a transaction and has all that was done in it happen, durably. Fails with EBUSY if somebody
@@ -524,6 +554,109 @@ int onode_tx_commit(struct onode_heap *transaction);
 // # Safety
 // As [`onode_tx_commit`].
 int onode_tx_abort(struct onode_heap *transaction);
+
+// Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
+// "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
+// "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
+// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there; with O_SYNC every
+// call is durable when it returns, without it when `onode_fsync`, `onode_sync` or
+// `onode_close_volume` has returned. A volume that is open already gives EBUSY, unless it is on
+// memory. What is made in it belongs to the effective user and group of the process, and no
+// permissions are asked for.
+//
+// # Safety
+// `spec` is a string.
+struct onode_heap *onode_open_volume(const char *spec, int flags);
+
+// Opens a snapshot, to be read, or a clone, to be changed, beside its volume. All functions for
+// files take it as a heap; it is a file system of its own, and `onode_close_volume` closes it.
+// ENOENT if there is none of that name. One that is deleted meanwhile gives ESTALE.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `name` is a string.
+struct onode_heap *onode_open_state(struct onode_heap *volume, const char *name);
+
+// Makes everything durable that was done so far through a handle.
+//
+// # Safety
+// `volume` came from `onode_open_volume` or another function that opens files, and is open.
+int onode_sync(struct onode_heap *volume);
+
+// Closes a volume, or a snapshot or clone that `onode_open_state` opened; descriptors are closed,
+// and everything is durable. A volume stays open and this fails with EBUSY as long as snapshots,
+// clones or transactions of it are open. After any other failure the pointer is none any more.
+//
+// # Safety
+// `volume` came from `onode_open_volume` or `onode_open_state`, and nobody uses it any more.
+int onode_close_volume(struct onode_heap *volume);
+
+// The snapshot that was taken next after the one with the number `after`, which need not be there
+// any more; the first one after 0. Returns 1, 0 if there is none, -1 on failure.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `snapshot` is a place for the answer.
+int onode_list_snapshots(struct onode_heap *volume,
+                         uint32_t after,
+                         struct onode_snapshot *snapshot);
+
+// Keeps all files as they are now, under a name; durable on return. What was written is in it,
+// synced or not. It takes no longer for a large volume than for an empty one. EINVAL for a name
+// that cannot be one of a directory, EEXIST, ENOSPC, EROFS; EOPNOTSUPP on storage-class memory,
+// where no volume has snapshots.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `name` is a string.
+int onode_take_snapshot(struct onode_heap *volume, const char *name);
+
+// Deletes a snapshot, open or not; durable on return. What only it kept is removed by
+// `onode_clean_snapshots`, in a later run too, or by a mount. EBUSY if there are clones of it.
+//
+// # Safety
+// As [`onode_take_snapshot`].
+int onode_delete_snapshot(struct onode_heap *volume, const char *name);
+
+// Removes some of what deleted snapshots and clones kept, in at most `budget` steps, each about as
+// long as the change of a file: 1 if there is more, 0 if there is nothing left, -1 on failure.
+//
+// # Safety
+// `volume` came from `onode_open_volume`.
+int onode_clean_snapshots(struct onode_heap *volume, uint32_t budget);
+
+// What a snapshot keeps of content that has changed since, up to the next one, in bytes of the
+// medium.
+//
+// # Safety
+// As [`onode_take_snapshot`].
+int64_t onode_snapshot_bytes(struct onode_heap *volume, const char *name);
+
+// The clone that was made next after the one with the number `after`, which need not be there any
+// more; the first one after 0. Returns 1, 0 if there is none, -1 on failure.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `clone` is a place for the answer.
+int onode_list_clones(struct onode_heap *volume, uint32_t after, struct onode_clone *clone);
+
+// Makes a clone of a snapshot, or of all files as they are now if `snapshot` is NULL: then a
+// snapshot is taken for it, which has the name of the clone with ".base" behind. Durable on
+// return. It takes no longer for a large volume than for an empty one. Errors are those of
+// `onode_take_snapshot`, and ENOENT if there is no such snapshot.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `name` is a string, `snapshot` one or NULL.
+int onode_make_clone(struct onode_heap *volume, const char *name, const char *snapshot);
+
+// Deletes a clone, open or not, and the snapshot that was taken for it if no other clone was made
+// of that. What only they kept is removed as with `onode_delete_snapshot`.
+//
+// # Safety
+// `volume` came from `onode_open_volume`, `name` is a string.
+int onode_delete_clone(struct onode_heap *volume, const char *name);
+
+// What a clone has of its own, in bytes of the medium.
+//
+// # Safety
+// As [`onode_delete_clone`].
+int64_t onode_clone_bytes(struct onode_heap *volume, const char *name);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

@@ -1,7 +1,8 @@
 //! Arenas: working memory that is saved as it is at a moment, and gone on with in another process.
 
+use crate::arguments::{name_field, place_of, text_of};
 use crate::error::{Failure, Outcome, answer};
-use crate::memory::{OnodeHeap, heap_of, text_of};
+use crate::handle::{OnodeHeap, heap_of};
 use crate::roots::kind_of;
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, rank};
@@ -299,14 +300,8 @@ pub unsafe extern "C" fn onode_list_checkpoints(
         let all = opened.heap.checkpoints(arena)?;
         let Some(found) = usize::try_from(number).ok().and_then(|number| all.get(number)) else { return Ok(0) };
         // SAFETY: the caller's promise.
-        let saved =
-            unsafe { saved.as_mut() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no place for the answer"))?;
-        saved.sequence = found.sequence;
-        saved.seconds = found.seconds;
-        saved.name = [0; 256];
-        for (to, from) in saved.name[..255].iter_mut().zip(&found.name) {
-            *to = *from as c_char;
-        }
+        *unsafe { place_of(saved) }? =
+            Saved { sequence: found.sequence, seconds: found.seconds, name: name_field(&found.name) };
         Ok(1)
     })
 }

@@ -1,5 +1,6 @@
 //! Errors as C wants them: `errno`, and words on demand.
 
+use onode::Class;
 use onode_base::ErrorKind;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -70,6 +71,26 @@ impl From<onode_heap::Error> for Failure {
 impl From<onode_fs::Error> for Failure {
     fn from(error: onode_fs::Error) -> Self {
         Self(error.kind, error.to_string())
+    }
+}
+
+impl From<onode::Error> for Failure {
+    fn from(error: onode::Error) -> Self {
+        let kind = match error.class {
+            Class::Usage | Class::NotAnImage | Class::NewerFormat | Class::BadSize => ErrorKind::Invalid,
+            Class::Damaged => ErrorKind::Corrupt,
+            Class::Loss => ErrorKind::Loss,
+            Class::InUse | Class::Conflict => ErrorKind::Busy,
+            Class::ReadOnly => ErrorKind::ReadOnly,
+            Class::VolumeFull => ErrorKind::NoSpace,
+            Class::HostFull => ErrorKind::HostFull,
+            Class::NotFound => ErrorKind::NotFound,
+            Class::Exists => ErrorKind::Exists,
+            Class::Permission => ErrorKind::AccessDenied,
+            Class::Key => ErrorKind::KeyNeeded,
+            _ => ErrorKind::Media,
+        };
+        Self(kind, error.to_string())
     }
 }
 

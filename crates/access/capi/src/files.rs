@@ -1,11 +1,12 @@
-//! Files of a heap by descriptors, as C programs know them.
+//! Files of a heap or a volume by descriptors, as C programs know them.
 //!
-//! Every write is durable when it returns, but in a transaction, where it is when that is
-//! committed.
+//! In a heap every write is durable when it returns; in a transaction when that is committed, in a
+//! volume when it was synced.
 
+use crate::arguments::{name_field, place_of, text_of};
 use crate::descriptors::OpenFile;
 use crate::error::{Failure, Outcome, answer};
-use crate::memory::{OnodeHeap, files_of, text_of};
+use crate::handle::{OnodeHeap, files_of};
 use onode_base::ErrorKind;
 use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
 use onode_heap::caller;
@@ -236,7 +237,8 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
     })
 }
 
-/// Makes a file durable; it is already, unless the host is behind.
+/// Makes a file durable; in a heap, and in a volume that was opened with O_SYNC, it is already,
+/// unless the host is behind.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -312,9 +314,7 @@ pub unsafe extern "C" fn onode_stat_path(heap: *mut OnodeHeap, path: *const c_ch
         let files = opened.system();
         let attributes = files.attributes(files.resolve(path, Follow::Yes)?)?;
         // SAFETY: the caller's promise.
-        let stat =
-            unsafe { stat.as_mut() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no place for the answer"))?;
-        *stat = Stat {
+        *unsafe { place_of(stat) }? = Stat {
             inode: attributes.inode.0,
             size: attributes.size,
             mode: mode_of(attributes.file_type) | u32::from(attributes.permissions),
@@ -353,14 +353,8 @@ pub unsafe extern "C" fn onode_readdir(
         })?;
         let Some(entry) = found else { return Ok(0) };
         // SAFETY: the caller's promise.
-        let name =
-            unsafe { name.as_mut() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no place for the answer"))?;
-        name.inode = entry.inode.0;
-        name.mode = mode_of(entry.file_type);
-        name.name = [0; 256];
-        for (to, from) in name.name[..255].iter_mut().zip(&entry.name) {
-            *to = *from as c_char;
-        }
+        *unsafe { place_of(name) }? =
+            Name { inode: entry.inode.0, mode: mode_of(entry.file_type), name: name_field(&entry.name) };
         Ok(entry.cursor as c_long)
     })
 }

@@ -1,13 +1,13 @@
 //! Blocks, and the ways between blocks and files.
 
-use crate::descriptors::Files;
+use crate::arguments::text_of;
 use crate::error::{Failure, Outcome, answer};
+use crate::handle::{Held, InHeap, OnodeHeap, heap_of};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, RwLock, rank};
-use onode_fs::{FileSystem, Follow};
-use onode_heap::{Block, Heap, InodeNumber, Mapping, UserTransaction, caller};
-use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use onode_fs::Follow;
+use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
 
 /// The file stays, the memory is a look at it.
@@ -15,63 +15,8 @@ pub const ONODE_KEEP: c_int = 0;
 /// The file is removed, the memory is the caller's.
 pub const ONODE_DROP: c_int = 1;
 
-/// A heap of storage-class memory, open in this process.
-pub struct OnodeHeap {
-    pub(crate) heap: Heap,
-    pub(crate) files: Files,
-    /// Files looked at, by where they lie; several looks at one count.
-    mappings: Mutex<HashMap<usize, Vec<Mapping>>, rank::CMappings>,
-    /// It is a transaction, which has files alone.
-    pub(crate) transaction: Option<UserTransaction>,
-}
-
-impl OnodeHeap {
-    pub(crate) fn new(heap: Heap, transaction: Option<UserTransaction>) -> Self {
-        Self { heap, files: Files::of_process(), mappings: Mutex::default(), transaction }
-    }
-
-    /// Its files.
-    pub(crate) fn system(&self) -> &FileSystem {
-        self.transaction.as_ref().map_or_else(|| self.heap.files(), |transaction| transaction.files())
-    }
-}
-
 /// The heap of `mm_to_file` and `file_to_mm`, as an address; 0 for none.
 static USED: RwLock<usize, rank::CHeap> = RwLock::new(0);
-
-/// The heap behind a pointer.
-///
-/// # Safety
-/// `heap` came from `onode_open_heap` and was not closed, or is null.
-pub(crate) unsafe fn heap_of<'a>(heap: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
-    // SAFETY: the caller's promise.
-    let opened = unsafe { files_of(heap) }?;
-    match opened.transaction {
-        None => Ok(opened),
-        Some(_) => Err(Failure::new(ErrorKind::Invalid, "a transaction has files and no memory, and is not closed")),
-    }
-}
-
-/// The heap or the transaction behind a pointer.
-///
-/// # Safety
-/// As [`heap_of`]; a transaction came from `onode_tx_begin` and has not ended.
-pub(crate) unsafe fn files_of<'a>(heap: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
-    // SAFETY: the caller's promise.
-    unsafe { heap.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no heap: the pointer is NULL"))
-}
-
-/// The bytes of a string of C.
-///
-/// # Safety
-/// `text` is null or ends with a zero byte.
-pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
-    if text.is_null() {
-        return Err(Failure::new(ErrorKind::Invalid, "the string is NULL"));
-    }
-    // SAFETY: the caller's promise.
-    Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
-}
 
 pub(crate) fn block_pointer(pointer: *mut c_void) -> Outcome<NonNull<u8>> {
     NonNull::new(pointer.cast()).ok_or_else(|| Failure::new(ErrorKind::Invalid, "the block is NULL"))
@@ -111,8 +56,7 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
         // SAFETY: the caller's promise.
         let spec = unsafe { text_of(spec) }?;
         let heap = Heap::open(&String::from_utf8_lossy(spec))?;
-        let opened = OnodeHeap::new(heap, None);
-        Ok(Box::into_raw(Box::new(opened)))
+        Ok(OnodeHeap::handed_out(Held::Memory { heap, mappings: Mutex::default() }))
     })
 }
 
@@ -132,10 +76,11 @@ pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
         drop(used);
         // SAFETY: the pointer came from a box, and this is the last use of it.
         let opened = unsafe { Box::from_raw(heap) };
-        let OnodeHeap { heap, files, mappings, transaction: _ } = *opened;
-        files.close_all(heap.files());
-        drop(mappings);
-        heap.close()?;
+        opened.files.close_all(opened.system());
+        if let Held::Memory { heap, mappings } = opened.held {
+            drop(mappings);
+            heap.close()?;
+        }
         Ok(0)
     })
 }
@@ -308,7 +253,7 @@ pub unsafe extern "C" fn onode_mm_to_file(
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
         // SAFETY: the caller's promise.
-        let memory = unsafe { owned_block(&opened.heap, block, bytes) }?;
+        let memory = unsafe { owned_block(opened.heap, block, bytes) }?;
         match opened.heap.mm_to_file(memory, path, &caller(), 0o666) {
             Ok(inode) => opened.files.open_made(opened.heap.files(), inode, path, flags),
             Err(refused) => {
@@ -388,7 +333,7 @@ pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) 
     })
 }
 
-impl OnodeHeap {
+impl InHeap<'_> {
     fn map(&self, inode: InodeNumber, path: &[u8]) -> Outcome<*mut c_void> {
         let mapping = self.heap.map_whole(inode, path)?;
         let pointer = mapping.as_ptr().as_ptr();

@@ -1,7 +1,8 @@
 //! Roots: names for the entries of data structures.
 
+use crate::arguments::text_of;
 use crate::error::{Failure, answer};
-use crate::memory::{OnodeHeap, heap_of, text_of};
+use crate::handle::{OnodeHeap, heap_of};
 use onode_base::ErrorKind;
 use onode_heap::Kind;
 use std::ffi::{c_char, c_int, c_void};

@@ -1,7 +1,9 @@
 //! Slots: durable references to blocks that need no name of their own.
 
+use crate::arguments::text_of;
 use crate::error::{Failure, Outcome, answer};
-use crate::memory::{OnodeHeap, heap_of, owned_block, text_of};
+use crate::handle::{OnodeHeap, heap_of};
+use crate::memory::owned_block;
 use onode_base::ErrorKind;
 use onode_heap::{Heap, Slots};
 use std::ffi::{c_char, c_int, c_void};

@@ -7,12 +7,16 @@ fn the_header_is_up_to_date() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(home.join("cbindgen.toml")).expect("the settings");
     let sources = [
+        "src/handle.rs",
         "src/memory.rs",
         "src/roots.rs",
         "src/slots.rs",
         "src/arena.rs",
         "src/files.rs",
         "src/transactions.rs",
+        "src/volumes.rs",
+        "src/snapshots.rs",
+        "src/clones.rs",
         "src/error.rs",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));

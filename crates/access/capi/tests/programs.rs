@@ -19,7 +19,7 @@ fn compile(name: &str) -> PathBuf {
     let folder = library.parent().expect("a folder");
     let program = folder.join(format!("capi-test-{name}"));
     let output = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-o"])
         .arg(&program)
         .arg(home.join(format!("tests/c/{name}.c")))
         .arg("-I")
@@ -140,4 +140,22 @@ fn what_is_wrong_has_a_number_and_words_in_c() {
     run(&program, &[&heap.spec(), "twice", ""]);
     run(&program, &["flash:nothing.img", "open", "22:it is no memory"]);
     run(&program, &["", "open", "22:"]);
+}
+
+#[test]
+fn snapshots_and_clones_in_c() {
+    let program = compile("states");
+    let places = ["flash", "fast", "big", "one", "two", "memory"].map(|name| Place::new(&format!("states-{name}")));
+    let [flash, fast, big, one, two, memory] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    for spec in [
+        format!("flash:{},size=24M", at(flash)),
+        format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big)),
+        format!("pool:flash:{},size=24M+scm:{},size=32M", at(one), at(two)),
+    ] {
+        for step in ["make", "alone", "delete", "threads"] {
+            run(&program, &[&spec, step]);
+        }
+    }
+    run(&program, &[&memory.spec(), "none"]);
 }

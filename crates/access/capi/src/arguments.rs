@@ -1,0 +1,51 @@
+//! What C hands in: strings, and places for answers.
+
+use crate::error::{Failure, Outcome};
+use onode_base::ErrorKind;
+use std::ffi::{CStr, c_char};
+
+/// Bytes of a name in an answer, with the zero byte that ends it.
+const NAME_BYTES: usize = 256;
+
+/// The bytes of a string of C.
+///
+/// # Safety
+/// `text` is null or ends with a zero byte.
+pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
+    if text.is_null() {
+        return Err(Failure::new(ErrorKind::Invalid, "the string is NULL"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+/// A string of C that is UTF-8, as names of snapshots and clones are.
+///
+/// # Safety
+/// As [`text_of`].
+pub(crate) unsafe fn words_of<'a>(text: *const c_char) -> Outcome<&'a str> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { text_of(text) }?;
+    std::str::from_utf8(bytes).map_err(|_| {
+        let words = format!("`{}` is not UTF-8", String::from_utf8_lossy(bytes));
+        Failure::new(ErrorKind::Invalid, words)
+    })
+}
+
+/// Where an answer goes.
+///
+/// # Safety
+/// `place` is null or a place for the answer that nobody else uses.
+pub(crate) unsafe fn place_of<'a, T>(place: *mut T) -> Outcome<&'a mut T> {
+    // SAFETY: the caller's promise.
+    unsafe { place.as_mut() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no place for the answer"))
+}
+
+/// A name as answers have it, ended by a zero byte.
+pub(crate) fn name_field(name: &[u8]) -> [c_char; NAME_BYTES] {
+    let mut field = [0; NAME_BYTES];
+    for (to, from) in field[..NAME_BYTES - 1].iter_mut().zip(name) {
+        *to = *from as c_char;
+    }
+    field
+}

@@ -1,0 +1,129 @@
+//! Volumes on any kind of device, and their snapshots and clones as places for files.
+
+use crate::arguments::{text_of, words_of};
+use crate::clones::clones_of;
+use crate::error::{Failure, Outcome, answer};
+use crate::handle::{Held, OnodeHeap, files_of, volume_of};
+use crate::snapshots::snapshots_of;
+use onode::{CreateOptions, FileSystem, MountOptions, Spec, Volume};
+use onode_base::ErrorKind;
+use onode_fs::{Caller, WriteMode};
+use onode_heap::caller;
+use std::ffi::{OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
+/// "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
+/// "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
+/// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there; with O_SYNC every
+/// call is durable when it returns, without it when `onode_fsync`, `onode_sync` or
+/// `onode_close_volume` has returned. A volume that is open already gives EBUSY, unless it is on
+/// memory. What is made in it belongs to the effective user and group of the process, and no
+/// permissions are asked for.
+///
+/// # Safety
+/// `spec` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_open_volume(spec: *const c_char, flags: c_int) -> *mut OnodeHeap {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let text = OsStr::from_bytes(unsafe { text_of(spec) }?);
+        let options = MountOptions {
+            read_only: flags & libc::O_ACCMODE == libc::O_RDONLY,
+            write_mode: if flags & libc::O_SYNC == libc::O_SYNC {
+                WriteMode::WriteThrough
+            } else {
+                WriteMode::WriteBack
+            },
+            ..MountOptions::default()
+        };
+        let volume = match Spec::state_of(text) {
+            Some((image, name)) => Volume::open_state(&Spec::from_argument(OsStr::new(image))?, name, options)?,
+            None => opened_or_made(&Spec::from_argument(text)?, options, flags & libc::O_CREAT != 0)?,
+        };
+        Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
+    })
+}
+
+fn opened_or_made(spec: &Spec, options: MountOptions, may_make: bool) -> onode::Result<Volume> {
+    if may_make && spec.image_path().is_some_and(|path| !path.exists()) {
+        let Caller { uid, gid, .. } = caller();
+        Volume::create(spec, &CreateOptions { uid, gid, ..CreateOptions::default() })?;
+    }
+    Volume::open(spec, options)
+}
+
+/// Opens a snapshot, to be read, or a clone, to be changed, beside its volume. All functions for
+/// files take it as a heap; it is a file system of its own, and `onode_close_volume` closes it.
+/// ENOENT if there is none of that name. One that is deleted meanwhile gives ESTALE.
+///
+/// # Safety
+/// `volume` came from `onode_open_volume`, `name` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_open_state(volume: *mut OnodeHeap, name: *const c_char) -> *mut OnodeHeap {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let (volume, name) = unsafe { (volume_of(volume)?, words_of(name)?) };
+        let files = state_files(volume, name)?;
+        Ok(OnodeHeap::handed_out(Held::State { files, _of: Arc::clone(volume) }))
+    })
+}
+
+fn state_files(volume: &Volume, name: &str) -> Outcome<Arc<FileSystem>> {
+    let snapshots = snapshots_of(volume)?;
+    if let Some(snapshot) = snapshots.named(name) {
+        return Ok(snapshots.files(snapshot.generation)?);
+    }
+    let clones = clones_of(volume)?;
+    let none = || Failure::new(ErrorKind::NotFound, format!("there is no snapshot and no clone `{name}`"));
+    Ok(clones.files(clones.named(name).ok_or_else(none)?.generation)?)
+}
+
+/// Makes everything durable that was done so far through a handle.
+///
+/// # Safety
+/// `volume` came from `onode_open_volume` or another function that opens files, and is open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_sync(volume: *mut OnodeHeap) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        unsafe { files_of(volume) }?.system().sync()?;
+        Ok(0)
+    })
+}
+
+/// Closes a volume, or a snapshot or clone that `onode_open_state` opened; descriptors are closed,
+/// and everything is durable. A volume stays open and this fails with EBUSY as long as snapshots,
+/// clones or transactions of it are open. After any other failure the pointer is none any more.
+///
+/// # Safety
+/// `volume` came from `onode_open_volume` or `onode_open_state`, and nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_close_volume(volume: *mut OnodeHeap) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        match &unsafe { files_of(volume) }?.held {
+            Held::Volume(opened) if Arc::strong_count(opened) > 1 => {
+                let words = "snapshots, clones or transactions of the volume are open";
+                return Err(Failure::new(ErrorKind::Busy, words));
+            }
+            Held::Volume(_) | Held::State { .. } => {}
+            Held::Memory { .. } | Held::Transaction { .. } => {
+                return Err(Failure::new(ErrorKind::Invalid, "it is a heap or a transaction, and no volume"));
+            }
+        }
+        // SAFETY: the pointer came from a box, and this is the last use of it.
+        let opened = unsafe { Box::from_raw(volume) };
+        opened.files.close_all(opened.system());
+        match &opened.held {
+            Held::Volume(volume) => volume.close()?,
+            _ => match opened.system().sync() {
+                // It was deleted, and nobody misses what was not yet in it.
+                Err(error) if error.kind == ErrorKind::Stale => {}
+                other => other?,
+            },
+        }
+        Ok(0)
+    })
+}
