@@ -153,7 +153,7 @@ fn snapshots_and_clones_in_c() {
         format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big)),
         format!("pool:flash:{},size=24M+scm:{},size=32M", at(one), at(two)),
     ] {
-        for step in ["make", "alone", "delete", "threads"] {
+        for step in ["make", "alone", "delete", "threads", "dies", "after"] {
             run(&program, &[&spec, step]);
         }
     }

@@ -1,10 +1,12 @@
 /* Snapshots and clones in C: `make` takes and makes some beside an open volume, `alone` opens them
- * without it, `delete` deletes them, open ones too, `threads` does all at once, and `none` asks for
- * some where there are none.
+ * without it, `delete` deletes them, open ones too, `threads` does all at once, `dies` ends without
+ * closing anything, `after` looks what is left of that, and `none` asks for some where there are
+ * none.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -257,6 +259,27 @@ static void threads(const char *spec) {
     CHECK(has(volume, "/t", "odd") && onode_close_volume(volume) == 0);
 }
 
+static void dies(const char *spec) {
+    onode_heap *volume = onode_open_volume(spec, O_RDWR);
+    CHECK(volume);
+    put(volume, "/unsynced", "kept by the snapshot");
+    CHECK(onode_take_snapshot(volume, "last") == 0 && onode_make_clone(volume, "left", "last") == 0);
+    onode_heap *clone = onode_open_state(volume, "left");
+    CHECK(clone);
+    put(clone, "/synced", "in the clone");
+    CHECK(onode_sync(clone) == 0 && onode_unlink(volume, "/unsynced") == 0);
+    _exit(0);
+}
+
+static void after(const char *spec) {
+    onode_heap *volume = onode_open_volume(spec, O_RDWR | O_SYNC);
+    CHECK(volume && has(volume, "/synced", NULL));
+    onode_heap *then = onode_open_state(volume, "last"), *clone = onode_open_state(volume, "left");
+    CHECK(then && has(then, "/unsynced", "kept by the snapshot"));
+    CHECK(clone && has(clone, "/unsynced", "kept by the snapshot") && has(clone, "/synced", "in the clone"));
+    CHECK(onode_close_volume(then) == 0 && onode_close_volume(clone) == 0 && onode_close_volume(volume) == 0);
+}
+
 /* A heap has no snapshots, and neither has a volume on the same memory. */
 static void none(const char *spec) {
     onode_snapshot snapshot;
@@ -284,6 +307,8 @@ int main(int count, char **words) {
     if (!strcmp(words[2], "alone")) alone(words[1]);
     if (!strcmp(words[2], "delete")) delete(words[1]);
     if (!strcmp(words[2], "threads")) threads(words[1]);
+    if (!strcmp(words[2], "dies")) dies(words[1]);
+    if (!strcmp(words[2], "after")) after(words[1]);
     if (!strcmp(words[2], "none")) none(words[1]);
     return 0;
 }
