@@ -115,4 +115,24 @@ done
 cmp /tmp/large /mnt/kept && cmp /tmp/large /mnt/large && down && ok "a chip whose pages wear out" ||
     not_ok "a chip whose pages wear out"
 tell onode check /dev/mtd0
+rmmod nandsim
+
+# Bits that flip: one read of a page in a thousand has a wrong one, as many as this chip corrects.
+# What lies on such blocks moves, and its blocks are erased.
+chip bitflips=1
+tell onode mkfs /dev/mtd0
+up /dev/mtd0 && cp /tmp/large /mnt/large && sync
+round=0
+while [ "$round" -lt 4 ]; do
+    round=$((round + 1))
+    echo 3 >/proc/sys/vm/drop_caches
+    cmp /tmp/large /mnt/large || { not_ok "a chip whose bits flip"; break; }
+    sleep 2
+done
+onode stat --json /mnt >/tmp/said 2>&1
+grep -E "refreshed|corrected" /tmp/said | sed 's/^/# /'
+grep -q '"segments_refreshed": [1-9]' /tmp/said && ok "segments whose bits flip are refreshed" ||
+    not_ok "segments whose bits flip are refreshed"
+down
+tell onode check /dev/mtd0
 true

@@ -10,13 +10,21 @@ use crate::violation::Violation;
 use onode_base::Prng;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_fs::Inodes;
-use onode_media::sim::RecordedNand;
+use onode_media::sim::{BitErrors, RecordedNand};
 use onode_media::{Fault, Geometry, OperationKind, SimNand, SimOptions};
 use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
 /// Free segments that nobody reads in, with which others may write: most calls open one or none.
 /// One that needs more waits for a reader, and the run ends there.
 const LEAST_FREE: usize = 2;
+
+/// One seed of so many has a chip that reads disturb, the one that leaves this remainder.
+const DISTURBED: (u64, u64) = (5, 3);
+
+/// Every block is to be refreshed after four to twelve reads, and nothing is ever lost by them: how much
+/// is read between two rounds of background work is no matter of the device.
+const READ_DISTURB: BitErrors =
+    BitErrors { per_billion_bits: 0, reads_per_bit: 1, correctable_bits: u32::MAX, bitflip_threshold: 6 };
 
 /// The device on one shape, under one set of options.
 #[derive(Clone, Copy, Debug)]
@@ -25,20 +33,24 @@ pub struct Flash {
     variant: Variant,
     /// The medium has twice as many blocks as the volume has at first.
     grows: bool,
+    is_disturbed: bool,
 }
 
 impl Flash {
     /// As runs of `workload` on `shape` with `seed` use it.
     #[must_use]
     pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
-        Self { shape, variant: variant::of(&shape, workload, seed), grows: workload == GROWING }
+        let variant = variant::of(&shape, workload, seed);
+        Self { shape, variant, grows: workload == GROWING, is_disturbed: seed % DISTURBED.0 == DISTURBED.1 }
     }
 
     /// A medium of this shape.
     pub(super) fn blank(&self) -> Result<SimNand, Violation> {
         let Geometry { blocks, .. } = self.shape.geometry;
         let blocks = if self.grows { 2 * blocks } else { blocks };
-        let nand = SimNand::new(Geometry { blocks, ..self.shape.geometry }, SimOptions::default());
+        let bit_errors = self.is_disturbed.then_some(READ_DISTURB);
+        let options = SimOptions { bit_errors, ..SimOptions::default() };
+        let nand = SimNand::new(Geometry { blocks, ..self.shape.geometry }, options);
         nand.map_err(|error| Violation::new("N7", format!("no medium of this shape: {error}")))
     }
 

@@ -61,13 +61,16 @@ pub struct BitErrors {
     pub reads_per_bit: u32,
     /// Wrong bits in one page that are corrected; more make the read `Uncorrectable`.
     pub correctable_bits: u32,
+    /// Wrong bits in one page of which the chip tells; 0 is three quarters of those that are
+    /// corrected, as Linux has it.
+    pub bitflip_threshold: u32,
 }
 
 impl BitErrors {
-    /// The bitflip threshold: three quarters of what is corrected, as Linux has it.
-    pub(super) const fn threshold_bits(&self) -> u32 {
-        let threshold = (self.correctable_bits as u64 * 3).div_ceil(4) as u32;
-        if threshold == 0 { 1 } else { threshold }
+    /// Wrong bits in one page of which the chip tells.
+    pub(super) fn threshold_bits(&self) -> u32 {
+        let usual = (u64::from(self.correctable_bits) * 3).div_ceil(4) as u32;
+        if self.bitflip_threshold > 0 { self.bitflip_threshold } else { usual.max(1) }
     }
 
     /// Wrong bits of a page whose block was erased and read so many times.
