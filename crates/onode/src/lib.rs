@@ -70,6 +70,7 @@ pub use volume::snapshots::clones::Clones;
 pub use volume::transfer::receive::{ReceiveOptions, ReceivedStream, receive};
 pub use volume::transfer::roll_back::{RolledBack, roll_back};
 pub use volume::transfer::send::SendStream;
+pub use volume::upkeep::Upkeep;
 pub use volume::{CreateOptions, FirstFiles, Inodes, MountOptions, Volume, open_device, repair_files};
 
 #[cfg(feature = "encryption")]

@@ -18,6 +18,7 @@ pub mod snapshots;
 #[cfg(feature = "transactions")]
 pub mod transactions;
 pub mod transfer;
+pub mod upkeep;
 mod versioned;
 
 use crate::error::{Class, Error, Result};
@@ -298,12 +299,12 @@ impl Volume {
     /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.
     ///
     /// # Errors
-    /// As [`Transactions::begin`]; `Usage` within a transaction.
+    /// As [`Transactions::begin`]; `Usage` within a transaction and in a snapshot.
     #[cfg(feature = "transactions")]
     pub fn begin(&self, options: TransactionOptions) -> Result<UserTransaction> {
         let Some(transactions) = &self.transactions else {
             let what = format!("cannot begin a transaction on {}", self.spec);
-            return Err(Error::new(Class::Usage, what, "this is one already"));
+            return Err(Error::new(Class::Usage, what, "it is a transaction or a snapshot itself"));
         };
         UserTransaction::begin(transactions, options)
     }

@@ -582,6 +582,16 @@ struct onode_heap *onode_open_state(struct onode_heap *volume, const char *name)
 // `volume` came from `onode_open_volume` or another function that opens files, and is open.
 int onode_sync(struct onode_heap *volume);
 
+// Does what a mount does about once a second, for programs that keep a volume open: writes back
+// what has waited for 5 s, aborts transactions that nobody used for long, and does a little
+// background work: cleaning, moving what may soon not be read any more, removing what deleted
+// snapshots kept. 1 if there is more of that, 0 if not, -1 on failure. A program that never calls
+// it loses nothing that is durable; its commits do the cleaning that they need.
+//
+// # Safety
+// `volume` came from `onode_open_volume`.
+int onode_tick(struct onode_heap *volume);
+
 // Closes a volume, or a snapshot or clone that `onode_open_state` opened; descriptors are closed,
 // and everything is durable. A volume stays open and this fails with EBUSY as long as snapshots,
 // clones or transactions of it are open. After any other failure the pointer is none any more.

@@ -13,6 +13,9 @@ use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+/// Units of background work in one tick: a tick is short beside what a user waits for.
+const STEPS: u32 = 4;
+
 /// Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
 /// "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
 /// "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
@@ -90,6 +93,24 @@ pub unsafe extern "C" fn onode_sync(volume: *mut OnodeHeap) -> c_int {
         // SAFETY: the caller's promise.
         unsafe { files_of(volume) }?.system().sync()?;
         Ok(0)
+    })
+}
+
+/// Does what a mount does about once a second, for programs that keep a volume open: writes back
+/// what has waited for 5 s, aborts transactions that nobody used for long, and does a little
+/// background work: cleaning, moving what may soon not be read any more, removing what deleted
+/// snapshots kept. 1 if there is more of that, 0 if not, -1 on failure. A program that never calls
+/// it loses nothing that is durable; its commits do the cleaning that they need.
+///
+/// # Safety
+/// `volume` came from `onode_open_volume`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_tick(volume: *mut OnodeHeap) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let upkeep = unsafe { volume_of(volume) }?.upkeep();
+        upkeep.tick();
+        Ok(c_int::from(upkeep.work(STEPS)?))
     })
 }
 

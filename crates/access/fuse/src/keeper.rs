@@ -1,14 +1,12 @@
 //! The keeper: the one thread that gives a mounted volume its sense of time.
 //!
-//! Nothing below has a thread of its own; about once a second this one calls `tick`, which writes
-//! out what has been in the cache for long enough, and `maintain`, which cleans ahead of need.
-//! Transactions that nobody uses any more are aborted then, too.
+//! Nothing below has a thread of its own; about once a second this one does the volume's upkeep:
+//! it writes out what has been in the cache for long enough, aborts transactions that nobody uses
+//! any more, and cleans ahead of need.
 //! Errors are not lost: the device remembers that a write failed, and the next call of a user
 //! tells.
 
-use onode::{Class, Clones, Error, Result, Transactions, Volume};
-use onode_fs::FileSystem;
-use std::sync::Arc;
+use onode::{Class, Error, Result, Upkeep, Volume};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -32,11 +30,10 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub(crate) fn start(volume: &Volume) -> Result<Self> {
         let (stop, stopped) = channel();
-        let (files, transactions) = (Arc::clone(volume.files()), volume.transactions().cloned());
-        let clones = volume.clones().cloned();
+        let upkeep = volume.upkeep();
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
-            .spawn(move || keep(&files, &Others { transactions, clones }, &stopped))
+            .spawn(move || keep(&upkeep, &stopped))
             .map_err(|error| Error::new(Class::General, "cannot start a thread", error.to_string()))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -52,23 +49,11 @@ impl Drop for Keeper {
     }
 }
 
-/// What else of a volume lives by the keeper.
-struct Others {
-    transactions: Option<Arc<Transactions>>,
-    clones: Option<Arc<Clones>>,
-}
-
-fn keep(files: &FileSystem, others: &Others, stopped: &Receiver<()>) {
+fn keep(upkeep: &Upkeep, stopped: &Receiver<()>) {
     while still_running(stopped, PERIOD) {
-        files.tick();
-        if let Some(transactions) = &others.transactions {
-            transactions.sweep();
-        }
-        if let Some(clones) = &others.clones {
-            clones.tick();
-        }
+        upkeep.tick();
         for _ in 0..STEPS_MAX {
-            let more = files.maintain(STEP).is_ok_and(|done| done.more);
+            let more = upkeep.work(STEP).unwrap_or(false);
             if !more || !still_running(stopped, BREATH) {
                 break;
             }

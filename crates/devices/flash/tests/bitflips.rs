@@ -113,7 +113,6 @@ fn a_volume_that_takes_no_changes_tells_that_bits_flip() {
     let mut rounds = 0..1000;
     let found = rounds.find(|_| {
         assert!(reads_well(chip.device(), &objects), "it is told before anything is lost");
-        let _ = chip.device().maintain(4);
         told(&chip)
     });
     assert!(found.is_some());

@@ -102,9 +102,14 @@ impl Cleaner {
         &mut self.refresh
     }
 
+    /// Asks the medium what is to be refreshed.
+    pub fn note_bitflips(&mut self, volume: &mut Volume<'_>) {
+        self.refresh.note(volume);
+    }
+
     /// Refreshes a segment, if one is to be and there is room for what is on it.
     pub fn refresh_one(&mut self, volume: &mut Volume<'_>) -> Result<Refreshed> {
-        self.refresh.note(volume);
+        self.note_bitflips(volume);
         if !Refresh::is_possible(volume.log, &volume.room()) {
             return Ok(Refreshed::Nothing);
         }
