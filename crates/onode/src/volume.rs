@@ -8,8 +8,6 @@ mod hints;
 #[cfg(feature = "encryption")]
 pub mod keys;
 pub(crate) mod layers;
-#[cfg(feature = "tier")]
-mod mapped;
 #[cfg(feature = "scm")]
 mod memory;
 #[cfg(feature = "compression")]
@@ -381,10 +379,10 @@ fn created(spec: &Spec, options: &CreateOptions, fill: &Fill<'_>) -> Result<()> 
 /// The same, and has directories mapped to the fast disk as the spec says.
 fn created_and_mapped(spec: &Spec, options: &CreateOptions, fill: &Fill<'_>) -> Result<()> {
     #[cfg(feature = "tier")]
-    mapped::check_new(spec)?;
+    hints::mapped::check_new(spec)?;
     created(spec, options, fill)?;
     #[cfg(feature = "tier")]
-    mapped::map_new(spec)?;
+    hints::mapped::map_new(spec)?;
     Ok(())
 }
 

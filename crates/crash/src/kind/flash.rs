@@ -21,8 +21,8 @@ const LEAST_FREE: usize = 2;
 /// One seed of so many has a chip that reads disturb, the one that leaves this remainder.
 const DISTURBED: (u64, u64) = (5, 3);
 
-/// Every block is to be refreshed after four to twelve reads, and nothing is ever lost by them: how much
-/// is read between two rounds of background work is no matter of the device.
+/// Every block is to be refreshed after four to twelve reads, and nothing is ever lost by them: how
+/// much is read between two rounds of background work is no matter of the device.
 const READ_DISTURB: BitErrors =
     BitErrors { per_billion_bits: 0, reads_per_bit: 1, correctable_bits: u32::MAX, bitflip_threshold: 6 };
 

@@ -1,6 +1,9 @@
 //! Hints of files by path: how long they stay, how often they are used, how they are compressed and
 //! placed. Values are the words of `onode set` and of the attributes of a mount.
 
+#[cfg(feature = "tier")]
+pub(super) mod mapped;
+
 use crate::error::{Class, Error, Result};
 use crate::volume::Volume;
 use onode_base::ErrorKind;

@@ -55,9 +55,9 @@ impl FactoryBad {
 pub struct BitErrors {
     /// Wrong bits expected in 10^9 bits read.
     pub per_billion_bits: u32,
-    /// Read disturb: so many reads of a block make one bit more wrong in each of its pages until the
-    /// block is erased, in the best pages half of one, in the worst one and a half. 0 is a chip
-    /// without.
+    /// Read disturb: so many reads of a block make one bit more wrong in each of its pages until
+    /// the block is erased, in the best pages half of one, in the worst one and a half. 0 is a
+    /// chip without.
     pub reads_per_bit: u32,
     /// Wrong bits in one page that are corrected; more make the read `Uncorrectable`.
     pub correctable_bits: u32,

@@ -8,7 +8,7 @@ use crate::volume::{MountOptions, Volume};
 use onode_fs::Hint;
 
 /// That all sections of a new volume's mappings will be there.
-pub(super) fn check_new(spec: &Spec) -> Result<()> {
+pub(in crate::volume) fn check_new(spec: &Spec) -> Result<()> {
     let Spec::Tier(tiers) = spec else { return Ok(()) };
     let said: Vec<&str> = tiers.sections.iter().map(|section| section.name.as_str()).collect();
     let known = if said.is_empty() { USUAL_SECTIONS.map(|(name, ..)| name).to_vec() } else { said };
@@ -26,7 +26,7 @@ pub(super) fn check_new(spec: &Spec) -> Result<()> {
 ///
 /// # Errors
 /// As [`Volume::open`].
-pub(super) fn map_new(spec: &Spec) -> Result<()> {
+pub(in crate::volume) fn map_new(spec: &Spec) -> Result<()> {
     match spec {
         Spec::Tier(Tiers { mappings, disks: Some(_), .. }) if !mappings.is_empty() => {
             Volume::open(&spec.clone().again(), MountOptions::default())?.close()
@@ -37,7 +37,7 @@ pub(super) fn map_new(spec: &Spec) -> Result<()> {
 
 impl Volume {
     /// Maps what the spec says, unless it is so already.
-    pub(super) fn map_directories(&self) -> Result<()> {
+    pub(in crate::volume) fn map_directories(&self) -> Result<()> {
         let Spec::Tier(tiers) = self.spec() else { return Ok(()) };
         for Mapping { directory, section } in &tiers.mappings {
             let wanted = section.as_deref().unwrap_or("bypass");
