@@ -1,6 +1,7 @@
 //! All tests of the flash device: one program, so that what they share is compiled and linked once.
 
 mod attach;
+mod background;
 mod batched_reads;
 mod beside;
 mod bitflips;

@@ -181,7 +181,7 @@ fn moves_are_replayed() {
         twins.compare();
         check_all(&twins.under_test.nand.clone());
     }
-    twins.clean_all(&fillers[..4]);
+    twins.clean_all(&fillers);
     twins.compare();
 }
 

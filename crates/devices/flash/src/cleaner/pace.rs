@@ -19,6 +19,10 @@ pub const AHEAD_SEGMENTS: u32 = 4;
 /// Pages moved in a step in the background.
 const STEP_PAGES: u32 = 16;
 
+/// In the background a segment is cleaned if it is at most one part in so many full: what is emptied
+/// before anybody waits for it may have emptied itself.
+const CHEAP_PART: u64 = 4;
+
 /// Bytes that are filled for one that a commit writes: journal, index and what is moved take some
 /// too.
 const FILLED: u64 = 3;
@@ -109,7 +113,9 @@ impl Cleaner {
         }
         let segment_bytes = volume.log.layout().segment_bytes();
         let most = (SHARE_MAX * bytes).min(segment_bytes);
-        let budget = volume.room().comfortable_budget().min(worthwhile_bytes(volume.log));
+        // What would give back next to nothing is left for when nothing else helps.
+        let worthwhile = segment_bytes - segment_bytes / 16;
+        let budget = volume.room().comfortable_budget().min(worthwhile);
         let may_move = volume.room().has_room(1) || volume.log.moving_room() > 2 * most;
         if may_move && self.begin_cleaning(volume, false, budget)? {
             let left = self.being_cleaned(volume).unwrap_or(0);
@@ -127,7 +133,7 @@ impl Cleaner {
         volume.log.store().latch().check()?;
         let Round { before, cleaned } = round.get_or_insert(Round { before: volume.room().free_bytes(), cleaned: 0 });
         let reclaimable = volume.log.reclaimable();
-        let budget = volume.room().comfortable_budget().min(worthwhile_bytes(volume.log));
+        let budget = volume.room().comfortable_budget().min(volume.log.layout().segment_bytes() / CHEAP_PART);
         if *cleaned < AHEAD_SEGMENTS && reclaimable < AHEAD_SEGMENTS && self.begin_cleaning(volume, false, budget)? {
             if self.clean_step(volume, u64::from(STEP_PAGES * volume.log.layout().payload_bytes))? {
                 *cleaned += 1;
@@ -143,11 +149,4 @@ impl Cleaner {
         self.fruitless = if gained { None } else { Some(volume.room().stale_bytes()) };
         Ok(if gained { Step::Gained } else { Step::Nothing })
     }
-}
-
-/// What a segment may have to be moved at most: cleaning one with more would give back next to
-/// nothing, and is left for when nothing else helps.
-fn worthwhile_bytes(log: &Log) -> u64 {
-    let segment_bytes = log.layout().segment_bytes();
-    segment_bytes - segment_bytes / 16
 }
