@@ -37,17 +37,6 @@ pub struct Round {
     cleaned: u32,
 }
 
-impl Cleaner {
-    /// Whether background cleaning may be of use: segments are few, and since a round that gained
-    /// nothing so much went stale that another may gain something. Without that a full volume that
-    /// nobody changes would wear itself out.
-    pub fn wants_round(&self, volume: &Volume<'_>) -> bool {
-        let room = volume.room();
-        let more = volume.log.layout().segment_bytes();
-        room.wants_cleaning() && self.fruitless.is_none_or(|stale| room.stale_bytes() >= stale + more)
-    }
-}
-
 /// What a step of background cleaning came to.
 pub enum Step {
     /// The round goes on.
@@ -125,6 +114,15 @@ impl Cleaner {
             self.clean_step(volume, share.clamp(1, most))?;
         }
         Ok(())
+    }
+
+    /// Whether background cleaning may be of use: segments are few, and since a round that gained
+    /// nothing so much went stale that another may gain something. Without that a full volume that
+    /// nobody changes would wear itself out.
+    pub fn wants_round(&self, volume: &Volume<'_>) -> bool {
+        let room = volume.room();
+        let more = volume.log.layout().segment_bytes();
+        room.wants_cleaning() && self.fruitless.is_none_or(|stale| room.stale_bytes() >= stale + more)
     }
 
     /// Does a little of a round of background cleaning: whoever waits for the device waits for no

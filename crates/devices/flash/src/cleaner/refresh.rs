@@ -30,11 +30,20 @@ pub enum Refreshed {
     IsOpen,
 }
 
+/// A segment with reads at the bitflip threshold.
+#[derive(Debug)]
+struct Flipping {
+    /// Its sequence number then.
+    sequence: u32,
+    /// Not all of it could be moved: it waits until it is read so again.
+    waits: bool,
+}
+
 /// What is to be refreshed.
 #[derive(Debug, Default)]
 pub struct Refresh {
-    /// Segments with reads at the bitflip threshold, and the sequence numbers that they had then.
-    noted: BTreeMap<u32, u32>,
+    /// Segments by their number.
+    noted: BTreeMap<u32, Flipping>,
     /// So had a block of superblocks.
     superblocks: bool,
     /// Segments that were refreshed since the mount.
@@ -42,9 +51,10 @@ pub struct Refresh {
 }
 
 impl Refresh {
-    /// Segments that are to be refreshed.
-    pub fn waiting(&self) -> usize {
-        self.noted.len()
+    /// Segments that are to be refreshed and cannot be, where that is possible at all if
+    /// `is_possible`.
+    pub fn stuck(&self, is_possible: bool) -> usize {
+        self.noted.values().filter(|one| one.waits || !is_possible).count()
     }
 
     /// Segments that were refreshed since the mount.
@@ -62,20 +72,23 @@ impl Refresh {
         let layout = *volume.log.layout();
         for block in volume.log.medium().nand().take_bitflips() {
             match layout.segment_of_block(block) {
-                Some(segment) => _ = self.noted.insert(segment, volume.log.table().get(segment).sequence),
+                Some(segment) => {
+                    let sequence = volume.log.table().get(segment).sequence;
+                    self.noted.insert(segment, Flipping { sequence, waits: false });
+                }
                 None => self.superblocks |= layout.superblocks.all().any(|one| one == block.0),
             }
         }
         let journal_sequence = volume.replay_sequence();
         let table = volume.log.table();
-        self.noted.retain(|segment, sequence| {
+        self.noted.retain(|segment, noted| {
             let one = table.get(*segment);
             let is_needed = match one.state {
                 SegmentState::Open => true,
                 SegmentState::Full | SegmentState::Failing => one.live_bytes > 0 || one.in_replay(journal_sequence),
                 _ => false,
             };
-            is_needed && one.sequence == *sequence && !table.is_stuck(*segment)
+            is_needed && one.sequence == noted.sequence && !table.is_stuck(*segment)
         });
     }
 
@@ -87,7 +100,8 @@ impl Refresh {
     /// One of the segments: those being filled come last, they may soon be full.
     fn next(&self, table: &SegmentTable) -> Option<u32> {
         let is_open = |segment: &u32| table.get(*segment).state == SegmentState::Open;
-        self.noted.keys().copied().min_by_key(|segment| (is_open(segment), *segment))
+        let ready = self.noted.iter().filter(|(_, one)| !one.waits).map(|(segment, _)| *segment);
+        ready.min_by_key(|segment| (is_open(segment), *segment))
     }
 }
 
@@ -126,8 +140,9 @@ impl Cleaner {
         volume.prepare_writing()?;
         self.clean_segment(volume, segment)?;
         volume.checkpoint()?;
-        // What cannot be moved for lack of room is left for later.
         if volume.log.table().get(segment).live_bytes > 0 && !volume.log.table().is_stuck(segment) {
+            // There was too little room. It is not tried again each second: that costs programs.
+            self.refresh.noted.entry(segment).and_modify(|one| one.waits = true);
             return Ok(Refreshed::Nothing);
         }
         self.refresh.noted.remove(&segment);

@@ -50,8 +50,8 @@ pub fn health(core: &Core) -> Health {
         let remedy = "they are moved in the background; if there are more every day, replace the medium";
         conditions.push(Condition::new("page-rebuilt", Severity::Degraded, text).remedy(remedy));
     }
-    let flipping = core.cleaner().refresh().waiting();
-    if flipping > 0 && !Refresh::is_possible(core.log(), &core.room()) {
+    let flipping = core.cleaner().refresh().stuck(Refresh::is_possible(core.log(), &core.room()));
+    if flipping > 0 {
         let text = format!(
             "bits flip in {flipping} segments, near the limit of correction, and what is there cannot be moved"
         );
