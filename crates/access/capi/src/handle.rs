@@ -99,8 +99,7 @@ pub(crate) unsafe fn volume_of<'a>(handle: *const OnodeHeap) -> Outcome<&'a Arc<
         Held::Volume(volume) => Ok(volume),
         Held::Memory { .. } => Err(Failure::new(
             ErrorKind::NotSupported,
-            "a heap has neither snapshots nor clones: its memory changes \
-                 without a call",
+            "a heap has neither snapshots nor clones: its memory changes without a call",
         )),
         Held::Transaction { .. } => Err(Failure::new(ErrorKind::Invalid, "it is a transaction; use its volume")),
         Held::State { .. } => {
