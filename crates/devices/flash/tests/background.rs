@@ -38,8 +38,8 @@ fn background(chip: &Flash) {
     (0..32).take_while(|_| chip.device().maintain(4).unwrap().more).for_each(drop);
 }
 
-/// Pages programmed for `commits` synced ones of `bytes` each, somewhere in the first `within` bytes
-/// of an object, with background work after each or without any.
+/// Pages programmed for so many synced writes, all of them in a small object or all over the large
+/// one, with background work after each or without any.
 fn programs(share: u64, is_small: bool, commits: u64, works: bool) -> u64 {
     let (chip, large, size, small) = filled(share);
     let (object, within, bytes) = if is_small { (small, 400_000, 1000) } else { (large, size, 4096) };
@@ -62,7 +62,7 @@ fn programs(share: u64, is_small: bool, commits: u64, works: bool) -> u64 {
 
 #[test]
 fn background_work_costs_little_wear() {
-    // Of what is rewritten little, segments empty themselves if one waits: most is to be lost there.
+    // Where little is rewritten segments empty themselves if one waits: most is to be lost there.
     for (share, is_small, commits, most) in [(70, true, 2000, 1.1), (90, true, 3000, 1.5), (97, true, 3000, 1.5)]
         .into_iter()
         .chain([(70, false, 8000, 1.2), (85, false, 8000, 1.1)])

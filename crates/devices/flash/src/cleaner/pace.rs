@@ -19,8 +19,8 @@ pub const AHEAD_SEGMENTS: u32 = 4;
 /// Pages moved in a step in the background.
 const STEP_PAGES: u32 = 16;
 
-/// In the background a segment is cleaned if it is at most one part in so many full: what is emptied
-/// before anybody waits for it may have emptied itself.
+/// In the background a segment is cleaned if it is at most one part in so many full: what is
+/// emptied before anybody waits for it may have emptied itself.
 const CHEAP_PART: u64 = 4;
 
 /// Bytes that are filled for one that a commit writes: journal, index and what is moved take some
