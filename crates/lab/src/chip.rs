@@ -136,7 +136,7 @@ impl Nand for Chip {
         self.0.lock().nand.flush()
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         self.0.lock().nand.take_bitflips()
     }
 

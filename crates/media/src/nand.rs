@@ -276,9 +276,9 @@ pub trait Nand: Send {
 
     /// Blocks of which a page was read since the last call with so many corrected bits that what
     /// they hold should soon be moved: at or above the *bitflip threshold* of the chip's code. Such
-    /// a read succeeds; a later one may not. None from media that do not tell.
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
-        Vec::new()
+    /// a read succeeds; a later one may not. `None` from media that do not tell.
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
+        None
     }
 
     /// Counts of operations since the medium was opened, if it keeps them.

@@ -104,7 +104,7 @@ impl Nand for BesideMedium {
         self.nand.flush()
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         self.nand.take_bitflips()
     }
 

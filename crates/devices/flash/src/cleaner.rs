@@ -9,12 +9,14 @@ pub mod levelling;
 mod moves;
 pub mod moving;
 pub mod pace;
+pub mod patrol;
 pub mod refresh;
 mod steps;
 
 use crate::cleaner::latency::LatencyHistogram;
 use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
+use crate::cleaner::patrol::Patrol;
 use crate::cleaner::refresh::Refresh;
 use crate::medium::format::FEATURE_VERSIONS;
 use crate::policy::{Chooser, Stream};
@@ -113,6 +115,8 @@ pub struct Cleaner {
     levelling: Levelling,
     /// What has to move because its bits flip.
     refresh: Refresh,
+    /// What finds that of what nobody reads.
+    patrol: Patrol,
     /// The stale bytes after a round of background cleaning that gained nothing, if the last did.
     fruitless: Option<u64>,
     /// How long commits waited for the cleaner.
@@ -129,6 +133,7 @@ impl Cleaner {
             cleaning: None,
             levelling: Levelling::default(),
             refresh: Refresh::default(),
+            patrol: Patrol::default(),
             fruitless: None,
             stalls: LatencyHistogram::default(),
             cleaned: Cleaned::default(),

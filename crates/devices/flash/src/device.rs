@@ -217,7 +217,9 @@ impl ObjectDevice for FlashDevice {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
-            (cleaner.move_doubtful(&mut volume)?, core.refresh()?)
+            let has_moved = cleaner.move_doubtful(&mut volume)?;
+            cleaner.patrol_some(&mut volume)?;
+            (has_moved, core.refresh()?)
         };
         report.done += u32::from(has_moved) + u32::from(has_refreshed);
         report.more = has_refreshed || has_moved && self.core.lock().log().doubtful_segment().is_some();

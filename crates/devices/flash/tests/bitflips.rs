@@ -57,9 +57,13 @@ fn reads_well(device: &dyn ObjectDevice, objects: &[ObjectId]) -> bool {
     })
 }
 
-fn refreshed(device: &dyn ObjectDevice) -> u64 {
+fn counter(device: &dyn ObjectDevice, wanted: &str) -> u64 {
     let counters = device.inspect().unwrap().counters();
-    counters.iter().find(|(name, _)| name == "segments_refreshed").map_or(0, |(_, count)| *count)
+    counters.iter().find(|(name, _)| name == wanted).map(|(_, count)| *count).unwrap()
+}
+
+fn refreshed(device: &dyn ObjectDevice) -> u64 {
+    counter(device, "segments_refreshed")
 }
 
 fn work_in_background(device: &dyn ObjectDevice) {
@@ -90,6 +94,25 @@ fn what_is_read_again_and_again_moves_before_it_is_lost() {
     assert!(reads_well(kept.device(), &of_kept));
     assert!(kept.device().health().conditions.is_empty(), "{:?}", kept.device().health());
     lost.mount();
+}
+
+/// Reads of one object disturb the pages beside it, of objects that nobody reads.
+#[test]
+fn what_nobody_reads_is_refreshed_too() {
+    let chip = disturbed();
+    let objects = fill(&chip);
+    let mut best = 0;
+    for round in 0..12_000 {
+        // By turns one of each block is read, for as long as it stands it.
+        let object = &objects[7 * (round % 6)..][..1];
+        best += u64::from(reads_well(chip.device(), object));
+        chip.device().maintain(4).unwrap();
+    }
+    assert_eq!(best, 12_000, "what was read is there");
+    assert!(reads_well(chip.device(), &objects), "what was not read is there");
+    let passes = counter(chip.device(), "patrols");
+    println!("{} segments refreshed in {passes} passes of the patrol", refreshed(chip.device()));
+    assert!(passes > 10 && refreshed(chip.device()) > 10);
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).watermark()
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         (**self).take_bitflips()
     }
 

@@ -239,8 +239,9 @@ impl Nand for MtdNand {
         Ok(())
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
-        core::mem::take(&mut self.bitflips).into_iter().collect()
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
+        let tells = self.has_requests && self.bitflip_threshold < u32::MAX;
+        tells.then(|| core::mem::take(&mut self.bitflips).into_iter().collect())
     }
 
     fn counters(&self) -> Option<Counters> {

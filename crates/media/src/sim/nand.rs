@@ -283,8 +283,8 @@ impl Nand for SimNand {
         }
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
-        core::mem::take(&mut self.bitflips).into_iter().collect()
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
+        self.options.bit_errors.is_some().then(|| core::mem::take(&mut self.bitflips).into_iter().collect())
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -131,7 +131,7 @@ impl Nand for RecordedNand {
         self.inner.lock().nand.flush()
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         self.inner.lock().nand.take_bitflips()
     }
 

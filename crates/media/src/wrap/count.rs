@@ -117,7 +117,7 @@ impl<N: Nand> Nand for Counting<N> {
         self.inner.watermark()
     }
 
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         self.inner.take_bitflips()
     }
 

@@ -44,7 +44,9 @@ struct Flipping {
 pub struct Refresh {
     /// Segments by their number.
     noted: BTreeMap<u32, Flipping>,
-    /// So had a block of superblocks.
+    /// The medium tells of bitflips.
+    is_told: bool,
+    /// A block of superblocks had some.
     superblocks: bool,
     /// Segments that were refreshed since the mount.
     refreshed: u64,
@@ -55,6 +57,11 @@ impl Refresh {
     /// `is_possible`.
     pub fn stuck(&self, is_possible: bool) -> usize {
         self.noted.values().filter(|one| one.waits || !is_possible).count()
+    }
+
+    /// Whether the medium tells of bitflips, as far as it was asked.
+    pub const fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// Segments that were refreshed since the mount.
@@ -70,7 +77,9 @@ impl Refresh {
     /// Asks the medium, and forgets segments that hold nothing any more of what was read.
     fn note(&mut self, volume: &mut Volume<'_>) {
         let layout = *volume.log.layout();
-        for block in volume.log.medium().nand().take_bitflips() {
+        let told = volume.log.medium().nand().take_bitflips();
+        self.is_told |= told.is_some();
+        for block in told.unwrap_or_default() {
             match layout.segment_of_block(block) {
                 Some(segment) => {
                     let sequence = volume.log.table().get(segment).sequence;
@@ -83,12 +92,7 @@ impl Refresh {
         let table = volume.log.table();
         self.noted.retain(|segment, noted| {
             let one = table.get(*segment);
-            let is_needed = match one.state {
-                SegmentState::Open => true,
-                SegmentState::Full | SegmentState::Failing => one.live_bytes > 0 || one.in_replay(journal_sequence),
-                _ => false,
-            };
-            is_needed && one.sequence == noted.sequence && !table.is_stuck(*segment)
+            one.is_needed(journal_sequence) && one.sequence == noted.sequence && !table.is_stuck(*segment)
         });
     }
 

@@ -38,7 +38,7 @@ pub struct Layout {
 const SPARE_RECORD_BYTES_MAX: u32 = 112;
 
 /// A page inside a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentPage {
     /// The segment.
     pub segment: u32,

@@ -38,6 +38,7 @@ impl Inspect for FlashDevice {
             ("segments_levelled", core.cleaner().cleaned().levelled),
             ("bytes_levelled", core.cleaner().cleaned().bytes_levelled),
             ("segments_refreshed", core.cleaner().refresh().refreshed()),
+            ("patrols", core.cleaner().patrol().passes()),
             ("node_bytes_moved", core.log().moved_nodes()),
             ("bytes_written", bytes_written),
             ("stall_us.p50", core.cleaner().stalls().percentile(500)),

@@ -68,7 +68,7 @@ impl<N: Nand + 'static> Nand for Shared<N> {
     fn flush(&mut self) -> Result<()> {
         self.with(|nand| nand.flush())
     }
-    fn take_bitflips(&mut self) -> Vec<BlockAddress> {
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
         self.with(|nand| nand.take_bitflips())
     }
     fn counters(&self) -> Option<Counters> {

@@ -79,6 +79,16 @@ impl Segment {
         summary_page: NO_SUMMARY,
     };
 
+    /// Whether it holds anything that somebody may read, if a replay starts in the journal segment
+    /// `journal_sequence`.
+    pub const fn is_needed(&self, journal_sequence: u32) -> bool {
+        match self.state {
+            SegmentState::Open => true,
+            SegmentState::Full | SegmentState::Failing => self.live_bytes > 0 || self.in_replay(journal_sequence),
+            _ => false,
+        }
+    }
+
     /// Whether a replay that starts in the journal segment `journal_sequence` reads this segment.
     pub const fn in_replay(&self, journal_sequence: u32) -> bool {
         matches!(self.stream, Stream::Journal) && self.sequence >= journal_sequence
