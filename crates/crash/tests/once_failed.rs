@@ -8,7 +8,7 @@ const ONCE_FAILED: [(&str, &str); 9] = [
     ("back.full.encrypted-scm-4k.1000:5735:30", "the same with much behind it"),
     ("back.brim.encrypted-tier-alone.1000", "a sync was refused for what had been promised"),
     ("back.brim.tx-chips.4242", "hidden objects of a transaction that was refused stayed on a full device"),
-    ("object.full.snap-tiny.4242:3456:2:15:4", "a snapshot showed an object that got an id reserved before it"),
+    ("object.remade.snap-tiny.4242:8750:5", "of two changes of a clone the second was refused, the first not durable"),
     ("object.read.pool-nandsim.1000:4717:45056:1323:1", "an access time was older than one that a sync covered"),
     (
         "object.failing.parity-bare.4242:583:2",

@@ -44,6 +44,33 @@ fn histories_over_a_pool() {
     }
 }
 
+/// Ids that were handed out and never used come again after a mount. What gets one then came after
+/// the snapshot that was taken when they were out.
+#[test]
+fn a_snapshot_does_not_show_what_got_an_id_that_was_reserved_before_it() {
+    let mounted = Mounted::new(flash::Flash::holding(flash::SMALL, BYTES));
+    let versioned = || Arc::new(Versioned::open(Arc::clone(&mounted)).unwrap().unwrap());
+    let device = versioned();
+    let first = device.reserve_ids(1).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.create(first, Hints::default());
+    device.commit(transaction, Durability::Durable).unwrap();
+    device.reserve_ids(10).unwrap();
+    device.take("one", Timestamp::default()).unwrap();
+    drop(device);
+    mounted.with(|harness| harness.crash());
+    let device = versioned();
+    device.take("two", Timestamp::default()).unwrap();
+    let later = device.reserve_ids(1).unwrap();
+    assert!(later.0 < first.0 + 10, "{later} was out before");
+    let mut transaction = Transaction::new();
+    transaction.create(later, Hints::default());
+    device.commit(transaction, Durability::Durable).unwrap();
+    for name in ["one", "two"] {
+        assert_eq!(device.view(name).unwrap().list(ObjectId(0), 9).unwrap(), [first], "{name}");
+    }
+}
+
 /// Pages that were programmed and read so far.
 pub fn pages(nand: &flash::Shared) -> [u64; 2] {
     let counts = nand.with(|nand| nand.counters().map(|counters| counters.total()).unwrap_or_default());

@@ -12,7 +12,7 @@ use onode_base::{Prng, Timestamp};
 use onode_object::conformance::{Tree, dump};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice,
-    Result as ObjectResult, Transaction,
+    Result as ObjectResult, SyncScope, Transaction,
 };
 use onode_services::{CloneInfo, Versioned};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn make<D: ObjectDevice>(device: &Arc<Versioned<D>>, snapshot: &str, 
     }
 }
 
-/// Changes a clone twice; the second change is durable.
+/// Changes a clone twice; both changes are durable on return.
 ///
 /// # Errors
 /// Those of the device but for `NoSpace`.
@@ -63,7 +63,8 @@ pub(super) fn change<D: ObjectDevice>(device: &Arc<Versioned<D>>, seed: u64) -> 
         let serial = told_by(&opened)?.and_then(|told| super::look::serial_of(&told)).unwrap_or(0) + 1;
         transaction.set_attribute(TELLER, TOLD, Look::at(&model)?.without(TELLER).name(serial).into_bytes());
         match opened.commit(transaction, durability) {
-            Err(error) if error.kind == ErrorKind::NoSpace => return Ok(()),
+            // The first one may have found room.
+            Err(error) if error.kind == ErrorKind::NoSpace => return opened.sync(SyncScope::All),
             done => done?,
         }
     }
