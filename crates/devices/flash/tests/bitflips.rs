@@ -101,18 +101,15 @@ fn what_is_read_again_and_again_moves_before_it_is_lost() {
 fn what_nobody_reads_is_refreshed_too() {
     let chip = disturbed();
     let objects = fill(&chip);
-    let mut best = 0;
-    for round in 0..12_000 {
-        // By turns one of each block is read, for as long as it stands it.
-        let object = &objects[7 * (round % 6)..][..1];
-        best += u64::from(reads_well(chip.device(), object));
-        chip.device().maintain(4).unwrap();
+    for round in 0..6_000 {
+        // By turns one of each block is read.
+        assert!(reads_well(chip.device(), &objects[7 * (round % 6)..][..1]), "what is read is there");
+        (0..150).for_each(|_| _ = chip.device().maintain(4).unwrap());
     }
-    assert_eq!(best, 12_000, "what was read is there");
     assert!(reads_well(chip.device(), &objects), "what was not read is there");
     let passes = counter(chip.device(), "patrols");
     println!("{} segments refreshed in {passes} passes of the patrol", refreshed(chip.device()));
-    assert!(passes > 10 && refreshed(chip.device()) > 10);
+    assert!(passes > 5 && refreshed(chip.device()) > 5);
 }
 
 #[test]

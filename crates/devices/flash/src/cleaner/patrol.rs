@@ -1,7 +1,7 @@
 //! The patrol: a page now and then is read for no other reason than that nobody else may.
 //!
 //! Bits flip in what is never read, too, and in the pages beside one that is read often. A medium
-//! that tells of bitflips is read through, a page each time that background work is done, so that
+//! that tells of bitflips is read through, a little each time that background work is done, so that
 //! what fades is refreshed in time (`refresh`); with parity, what is damaged is found again and
 //! moved. Reads of the cache do not count, so nodes that stay in memory for years are read as well.
 
@@ -13,16 +13,16 @@ use alloc::vec;
 use onode_media::{BlockAddress, IoTag, MediaErrorKind};
 use onode_object::Result;
 
-/// Of a medium one page in so many is read at a time: a pass takes twelve days on a mount.
-const PASS: u64 = 1 << 20;
-
-/// Segments that are passed over at a time, as they hold nothing.
-const PASSED_OVER: u32 = 1024;
+/// A pass over the medium takes so many steps of background work, whatever its size: a day and a
+/// half on a mount. Reads disturb what lies beside, so a small medium is not read more often.
+const PASS: u64 = 1 << 17;
 
 /// How far it came.
 #[derive(Debug, Default)]
 pub struct Patrol {
     next: SegmentPage,
+    /// Of a page that is due, in parts of `PASS`.
+    due: u64,
     /// Passes since the mount.
     passes: u64,
 }
@@ -33,24 +33,16 @@ impl Patrol {
         self.passes
     }
 
-    /// The next page of a segment that holds something, if one is near.
-    fn take(&mut self, volume: &mut Volume<'_>) -> Result<Option<SegmentPage>> {
-        let (segments, pages) = (volume.log.layout().segments, volume.log.layout().segment_pages);
-        let journal_sequence = volume.replay_sequence();
-        for _ in 0..PASSED_OVER.min(segments) {
-            let at = self.next;
-            if at.page < pages && volume.log.table().get(at.segment).is_needed(journal_sequence) {
-                self.next.page += 1;
-                return Ok(Some(at));
-            }
-            self.next = SegmentPage { segment: at.segment + 1, page: 0 };
-            if self.next.segment >= segments {
-                self.next = SegmentPage::default();
-                self.passes += 1;
-                read_superblocks(volume)?;
-            }
+    /// The next page, if one is due, and whether a pass begins with it.
+    fn take(&mut self, segments: u32, pages: u32) -> Option<(SegmentPage, bool)> {
+        self.due = self.due.checked_sub(PASS)?;
+        let at = self.next;
+        self.next.page += 1;
+        if self.next.page >= pages {
+            self.next = SegmentPage { segment: (at.segment + 1) % segments.max(1), page: 0 };
+            self.passes += u64::from(self.next.segment == 0);
         }
-        Ok(None)
+        Some((at, at == SegmentPage::default()))
     }
 }
 
@@ -68,12 +60,18 @@ impl Cleaner {
         if !self.refresh.is_told() {
             return Ok(());
         }
-        for _ in 0..volume.log.layout().geometry.pages().div_ceil(PASS) {
-            let Some(at) = self.patrol.take(volume)? else { break };
-            let sequence = volume.log.table().get(at.segment).sequence;
-            // Not all that a segment has was ever programmed, or is needed: what is unsound may be
-            // that. A read that needs the page tells.
-            let _ = volume.log.medium().examine_page(at, Some(sequence), IoTag::Check)?;
+        let (segments, pages) = (volume.log.layout().segments, volume.log.layout().segment_pages);
+        self.patrol.due += u64::from(segments) * u64::from(pages);
+        while let Some((at, begins)) = self.patrol.take(segments, pages) {
+            if begins {
+                read_superblocks(volume)?;
+            }
+            let one = *volume.log.table().get(at.segment);
+            if one.is_needed(volume.replay_sequence()) {
+                // Not all that a segment has was ever programmed, or is needed: what is unsound may
+                // be that. A read that needs the page tells.
+                let _ = volume.log.medium().examine_page(at, Some(one.sequence), IoTag::Check)?;
+            }
         }
         Ok(())
     }
