@@ -18,9 +18,11 @@ use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
 use crate::cleaner::patrol::Patrol;
 use crate::cleaner::refresh::Refresh;
+use crate::log::Log;
 use crate::medium::format::FEATURE_VERSIONS;
 use crate::policy::{Chooser, Stream};
 use crate::space::items::{Item, Owner};
+use crate::space::room::Room;
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use alloc::vec::Vec;
@@ -48,6 +50,9 @@ struct Cleaning {
 
 /// Pages of content that are moved in one go: a run for the medium, and no more than a short wait.
 const MOVED_PAGES: u32 = 8;
+
+/// Free segments beyond the reserve that it takes to empty one whatever it gives back.
+const ROOM_SEGMENTS: u32 = 2;
 
 impl Cleaning {
     const fn memory_bytes(&self) -> usize {
@@ -309,19 +314,28 @@ impl Cleaner {
         !volume.room().can_write_nodes(0, u32::from(opens))
     }
 
+    /// Whether writing is allowed, and there is room for what is on a segment.
+    pub fn may_empty(log: &Log, room: &Room<'_>) -> bool {
+        log.store().latch().why().is_none() && room.has_room(ROOM_SEGMENTS)
+    }
+
+    /// Moves everything off a segment for another reason than its space, behind a checkpoint. False
+    /// if something is left that is not damaged: there was too little room.
+    fn empty_segment(&mut self, volume: &mut Volume<'_>, segment: u32) -> Result<bool> {
+        volume.prepare_writing()?;
+        self.clean_segment(volume, segment)?;
+        volume.checkpoint()?;
+        Ok(volume.log.table().get(segment).live_bytes == 0 || volume.log.table().is_stuck(segment))
+    }
+
     /// Empties a segment on which pages were found again from parity, or have none, if there is one
     /// and room for what is on it. Whole, because what else lies there may fail next, and because
     /// only an erase gives its rows their parity back. False if there was nothing to do.
     pub fn move_doubtful(&mut self, volume: &mut Volume<'_>) -> Result<bool> {
-        let may_write = volume.log.store().latch().why().is_none() && volume.room().has_room(2);
-        let Some(segment) = volume.log.doubtful_segment().filter(|_| may_write) else { return Ok(false) };
-        volume.prepare_writing()?;
-        if !is_planted(Bug::RebuiltNotMoved) {
-            self.clean_segment(volume, segment)?;
-        }
-        volume.checkpoint()?;
+        let may_empty = Self::may_empty(volume.log, &volume.room());
+        let Some(segment) = volume.log.doubtful_segment().filter(|_| may_empty) else { return Ok(false) };
         // What cannot be moved for lack of room is left for later.
-        let is_done = volume.log.table().get(segment).live_bytes == 0 || volume.log.table().is_stuck(segment);
+        let is_done = !is_planted(Bug::RebuiltNotMoved) && self.empty_segment(volume, segment)?;
         if is_done {
             volume.log.store().pages().forget_to_move(segment);
         }
@@ -337,11 +351,8 @@ impl Cleaner {
         let journal_sequence = volume.replay_sequence();
         let table = volume.log.table();
         let wanted = table.failing(journal_sequence, true).find(|segment| !table.is_stuck(*segment));
-        let Some(segment) = wanted.filter(|_| volume.room().has_room(2)) else { return Ok(()) };
-        volume.prepare_writing()?;
-        self.clean_segment(volume, segment)?;
-        volume.checkpoint()?;
-        if volume.log.table().get(segment).live_bytes > 0 {
+        let Some(segment) = wanted.filter(|_| volume.room().has_room(ROOM_SEGMENTS)) else { return Ok(()) };
+        if !self.empty_segment(volume, segment)? {
             volume.log.table_mut().note_stuck(segment);
         }
         Ok(())

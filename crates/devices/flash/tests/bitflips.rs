@@ -1,6 +1,6 @@
 //! Blocks whose bits flip more with every read: what lies there moves before it is lost.
 
-use crate::common::{Flash, Shared};
+use crate::common::{Flash, Shared, counter};
 use onode_base::ErrorKind;
 use onode_flash::MountOptions;
 use onode_media::sim::BitErrors;
@@ -55,11 +55,6 @@ fn reads_well(device: &dyn ObjectDevice, objects: &[ObjectId]) -> bool {
             }
         }
     })
-}
-
-fn counter(device: &dyn ObjectDevice, wanted: &str) -> u64 {
-    let counters = device.inspect().unwrap().counters();
-    counters.iter().find(|(name, _)| name == wanted).map(|(_, count)| *count).unwrap()
 }
 
 fn refreshed(device: &dyn ObjectDevice) -> u64 {

@@ -1,7 +1,7 @@
 //! Wear levelling on the device: what it reaches, what it costs, and that it never costs space or
 //! content.
 
-use crate::common::{self, Flash, Shared};
+use crate::common::{self, Flash, Shared, counter};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::policy::{Placement, WearPolicy};
@@ -22,10 +22,6 @@ fn device(nand: &Shared, placement: Placement, wear: WearPolicy) -> FlashDevice 
 
 fn look(device: &FlashDevice) -> Inspection {
     device.inspect().unwrap().inspection()
-}
-
-fn counter(device: &FlashDevice, name: &str) -> u64 {
-    device.inspect().unwrap().counters().iter().find(|(one, _)| one == name).unwrap().1
 }
 
 fn programs(nand: &Shared) -> u64 {

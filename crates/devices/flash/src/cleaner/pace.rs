@@ -103,8 +103,7 @@ impl Cleaner {
         let segment_bytes = volume.log.layout().segment_bytes();
         let most = (SHARE_MAX * bytes).min(segment_bytes);
         // What would give back next to nothing is left for when nothing else helps.
-        let worthwhile = segment_bytes - segment_bytes / 16;
-        let budget = volume.room().comfortable_budget().min(worthwhile);
+        let budget = volume.room().comfortable_budget().min(segment_bytes - segment_bytes / 16);
         let may_move = volume.room().has_room(1) || volume.log.moving_room() > 2 * most;
         if may_move && self.begin_cleaning(volume, false, budget)? {
             let left = self.being_cleaned(volume).unwrap_or(0);

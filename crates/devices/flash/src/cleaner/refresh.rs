@@ -9,15 +9,10 @@
 //! Nothing is noted on the medium: after a crash, or a mount, the next read tells again.
 
 use crate::cleaner::Cleaner;
-use crate::log::Log;
-use crate::space::room::Room;
 use crate::space::segments::{SegmentState, SegmentTable};
 use crate::volume::Volume;
 use alloc::collections::BTreeMap;
 use onode_object::Result;
-
-/// Free segments beyond the reserve that it takes to empty one.
-const ROOM_SEGMENTS: u32 = 2;
 
 /// What one step of refreshing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +48,9 @@ pub struct Refresh {
 }
 
 impl Refresh {
-    /// Segments that are to be refreshed and cannot be, where that is possible at all if
-    /// `is_possible`.
-    pub fn stuck(&self, is_possible: bool) -> usize {
-        self.noted.values().filter(|one| one.waits || !is_possible).count()
+    /// Segments that are to be refreshed and cannot be: any if not even one segment can be emptied.
+    pub fn stuck(&self, may_empty: bool) -> usize {
+        self.noted.values().filter(|one| one.waits || !may_empty).count()
     }
 
     /// Whether the medium tells of bitflips, as far as it was asked.
@@ -67,11 +61,6 @@ impl Refresh {
     /// Segments that were refreshed since the mount.
     pub const fn refreshed(&self) -> u64 {
         self.refreshed
-    }
-
-    /// Whether writing is allowed, and there is room for what is on a segment.
-    pub fn is_possible(log: &Log, room: &Room<'_>) -> bool {
-        log.store().latch().why().is_none() && room.has_room(ROOM_SEGMENTS)
     }
 
     /// Asks the medium, and forgets segments that hold nothing any more of what was read.
@@ -128,7 +117,7 @@ impl Cleaner {
     /// Refreshes a segment, if one is to be and there is room for what is on it.
     pub fn refresh_one(&mut self, volume: &mut Volume<'_>) -> Result<Refreshed> {
         self.note_bitflips(volume);
-        if !Refresh::is_possible(volume.log, &volume.room()) {
+        if !Self::may_empty(volume.log, &volume.room()) {
             return Ok(Refreshed::Nothing);
         }
         let Some(segment) = self.refresh.next(volume.log.table()) else {
@@ -141,10 +130,7 @@ impl Cleaner {
         if volume.log.table().get(segment).state == SegmentState::Open {
             return Ok(Refreshed::IsOpen);
         }
-        volume.prepare_writing()?;
-        self.clean_segment(volume, segment)?;
-        volume.checkpoint()?;
-        if volume.log.table().get(segment).live_bytes > 0 && !volume.log.table().is_stuck(segment) {
+        if !self.empty_segment(volume, segment)? {
             // There was too little room. It is not tried again each second: that costs programs.
             self.refresh.noted.entry(segment).and_modify(|one| one.waits = true);
             return Ok(Refreshed::Nothing);

@@ -15,7 +15,7 @@ impl Core {
             Refreshed::Nothing => return Ok(false),
             Refreshed::IsOpen => {}
         }
-        // Closed like the volume is, but for its nodes, which go on where they are.
+        // Closed as with the volume, and the one that nodes go to, which stays open there.
         self.prepare_writing()?;
         self.log.seal(Stream::Index)?;
         self.checkpoint(true)?;

@@ -1,6 +1,6 @@
 //! What is wrong with the volume now, and what happened to it at its mount.
 
-use crate::cleaner::refresh::Refresh;
+use crate::cleaner::Cleaner;
 use crate::core::Core;
 use crate::medium::layout::End;
 use crate::space::segments::SegmentState;
@@ -50,7 +50,7 @@ pub fn health(core: &Core) -> Health {
         let remedy = "they are moved in the background; if there are more every day, replace the medium";
         conditions.push(Condition::new("page-rebuilt", Severity::Degraded, text).remedy(remedy));
     }
-    let flipping = core.cleaner().refresh().stuck(Refresh::is_possible(core.log(), &core.room()));
+    let flipping = core.cleaner().refresh().stuck(Cleaner::may_empty(core.log(), &core.room()));
     if flipping > 0 {
         let text = format!(
             "bits flip in {flipping} segments, near the limit of correction, and what is there cannot be moved"

@@ -174,3 +174,8 @@ impl Harness for Flash {
         4096
     }
 }
+
+/// What a device counts under this name.
+pub fn counter(device: &dyn ObjectDevice, name: &str) -> u64 {
+    device.inspect().unwrap().counters().iter().find(|(one, _)| one == name).unwrap().1
+}
