@@ -10,10 +10,7 @@ use std::sync::Arc;
 const FILE_BYTES: usize = 200_000;
 
 fn content(file: u64, round: u8) -> Vec<u8> {
-    let mut prng = onode_base::Prng::new(file * 256 + u64::from(round));
-    let mut bytes = vec![0; FILE_BYTES];
-    prng.fill(&mut bytes);
-    bytes
+    crate::content::content(file * 256 + u64::from(round), FILE_BYTES)
 }
 
 fn write(files: &FileSystem, path: &str, bytes: &[u8]) -> Result<(), onode_fs::Error> {

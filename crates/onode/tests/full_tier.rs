@@ -4,6 +4,7 @@
 //!
 //! `FILL_ROUNDS` sets the rounds on each shape.
 
+use crate::content::content;
 use onode_base::clock::ManualClock;
 use onode_base::{ErrorKind, Prng, Timestamp};
 use onode_fs::{Caller, FileSystem, InodeNumber, Options};
@@ -34,12 +35,6 @@ struct Made {
     name: String,
     seed: u64,
     length: usize,
-}
-
-fn content(seed: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    Prng::new(seed).fill(&mut bytes);
-    bytes
 }
 
 fn mounted(device: TierDevice) -> (FileSystem, Arc<TierDevice>) {

@@ -2,6 +2,7 @@
 //! then on nothing is written.
 
 use crate::common::Folder;
+use crate::content::content;
 use onode::{Class, Volume};
 use std::path::PathBuf;
 
@@ -12,12 +13,6 @@ const STEPS: u32 = 32;
 
 /// Where processes that share a memory count how often its lock was taken.
 const LOCK: std::ops::Range<usize> = 0x6000..0x7000;
-
-fn content(file: u64, bytes: usize) -> Vec<u8> {
-    let mut content = vec![0; bytes];
-    onode_base::Prng::new(file).fill(&mut content);
-    content
-}
 
 /// What a mount does once a second while nobody asks for anything.
 fn idle(volume: &Volume, rounds: u32) {

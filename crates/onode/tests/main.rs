@@ -6,6 +6,7 @@ mod clones;
 mod common;
 #[path = "common/compressed.rs"]
 mod compressed;
+mod content;
 mod file;
 mod fill;
 mod flush_budgets;
