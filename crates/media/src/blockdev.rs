@@ -130,6 +130,16 @@ pub trait BlockDev: Send {
         Err(too_short(self.name(), self.bytes(), bytes))
     }
 
+    /// Makes the device `bytes` long if it is longer and can be made shorter, as a file can; any
+    /// other stays as it is.
+    ///
+    /// # Errors
+    /// `Host`, `ReadOnly`.
+    fn shrink(&mut self, bytes: u64) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// How requests reach the device, in a few words for people; `None` if there is nothing to say.
     fn way(&self) -> Option<&'static str> {
         None
@@ -252,6 +262,10 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
 
     fn grow(&mut self, bytes: u64) -> Result<()> {
         (**self).grow(bytes)
+    }
+
+    fn shrink(&mut self, bytes: u64) -> Result<()> {
+        (**self).shrink(bytes)
     }
     fn way(&self) -> Option<&'static str> {
         (**self).way()

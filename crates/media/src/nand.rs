@@ -114,7 +114,7 @@ impl Geometry {
 /// may then refuse to be programmed until it is erased again. Everything else stays as it was.
 /// A page that cannot be read back is [`Uncorrectable`](MediaErrorKind::Uncorrectable).
 pub trait Nand: Send {
-    /// The shape, which nothing changes but [`grow`](Nand::grow).
+    /// The shape, which nothing changes but [`grow`](Nand::grow) and [`shrink`](Nand::shrink).
     fn geometry(&self) -> Geometry;
 
     /// How many erase blocks there is room for now: a device may have become larger since it was
@@ -141,6 +141,18 @@ pub trait Nand: Send {
             return Ok(());
         }
         Err(Error::new(MediaErrorKind::OutOfRange, format!("{blocks} blocks; it has {before} and room for {most}")))
+    }
+
+    /// The first `blocks` erase blocks are all that is needed from now on: a medium that can be
+    /// made shorter, as an image in a file can, has no others any more, and what they held is gone.
+    /// Any other stays as it is. The pages of the blocks that stay are as they were, also for who
+    /// reads beside the owner. After a power cut the medium has one of both numbers of blocks.
+    ///
+    /// # Errors
+    /// `OutOfRange` (too few for any medium, or more than there are), `Host`, `ReadOnly`.
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        let shape = self.geometry();
+        shape.shrunk(blocks, "the medium").map(|_| ())
     }
 
     /// Reads a page and its spare bytes (either buffer may be empty to skip it). An erased page

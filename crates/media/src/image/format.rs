@@ -10,7 +10,8 @@
 //! In version 1 the spare bytes of all pages are one region behind the table, the pages of all
 //! blocks another one, and there are no copies. Version 3 is an image of version 2 that grew:
 //! behind all that stands there follow a table, the blocks that came, and both copies; what was the
-//! table before and its copies are of no use any more.
+//! table before and its copies are of no use any more. Version 4 is an image that shrank, too: its
+//! first blocks are where they were, and both copies follow the last of them.
 //!
 //! Decoding trusts nothing: every field is checked before it is used.
 
@@ -31,9 +32,11 @@ pub(super) const MAGIC: [u8; 8] = *b"ONODNAND";
 const VERSION: u32 = 2;
 /// The version without copies at the end.
 const VERSION_WITHOUT_COPIES: u32 = 1;
-/// The version of images that grew, the last that is known.
+/// The version of images that grew.
 pub(super) const VERSION_GROWN: u32 = 3;
-/// So often an image can grow.
+/// The version of images that shrank, the last that is known.
+pub(super) const VERSION_SHRUNK: u32 = 4;
+/// So often an image can grow or shrink.
 const STEPS_MAX: usize = 256;
 pub(super) const HEADER_BYTES: usize = 4096;
 pub(super) const ENTRY_BYTES: usize = 16;
@@ -61,7 +64,7 @@ pub(super) struct Header {
     /// Zero in version 1, as the next one.
     copy_offset: U64,
     block_stride: U64,
-    /// How often the image grew, and how many blocks it had before each time.
+    /// How often the image grew or shrank, and how many blocks it had before each time.
     steps: U32,
     blocks_before: [U32; STEPS_MAX],
     reserved: [u8; 2960],
@@ -78,7 +81,7 @@ const _: () = assert!(offset_of!(Header, crc) == 4092);
 pub(super) struct ImageShape {
     pub(super) geometry: Geometry,
     pub(super) uuid: [u8; 16],
-    /// How many blocks it had before it grew, each time.
+    /// How many blocks it had before it grew or shrank, each time.
     blocks_before: Vec<u32>,
     pub(super) layout: Layout,
 }
@@ -94,7 +97,7 @@ impl ImageShape {
         let mut sizes = blocks_before.iter().copied().chain([geometry.blocks]).map(with);
         let made = sizes.next().unwrap_or(geometry);
         let made = if version == VERSION_WITHOUT_COPIES { Layout::without_copies(made) } else { Layout::of(made) };
-        let layout = sizes.fold(made, |layout, shape| layout.grown(&shape));
+        let layout = sizes.fold(made, |layout, shape| layout.resized(&shape));
         Self { geometry, uuid, blocks_before, layout }
     }
 
@@ -108,17 +111,39 @@ impl ImageShape {
             return cannot(String::from("an image of format version 1 cannot grow; copy the files to a new one"));
         }
         if self.blocks_before.len() >= STEPS_MAX {
-            return cannot(format!("the image has grown {STEPS_MAX} times; copy the files to a new one"));
+            let why = format!("the image has grown or shrunk {STEPS_MAX} times; copy the files to a new one");
+            return cannot(why);
         }
-        let blocks_before = self.blocks_before.iter().copied().chain([self.geometry.blocks]).collect();
-        Ok(Self { geometry, blocks_before, layout: self.layout.grown(&geometry), ..self.clone() })
+        Ok(self.resized(geometry))
     }
 
-    const fn version(&self) -> u32 {
+    /// The image when it has shrunk to `geometry`, which has fewer blocks, and where its copies go;
+    /// nothing if they have no room among the blocks that go, or the image cannot tell.
+    pub(super) fn shrunk(&self, geometry: Geometry) -> Option<(Self, Copies)> {
+        let old = self.layout.copies.filter(|_| self.blocks_before.len() < STEPS_MAX)?;
+        let shrunk = self.resized(geometry);
+        let has_room = shrunk.layout.end + Notes::AREA_BYTES <= old.table;
+        let copies = shrunk.layout.copies.filter(|_| has_room)?;
+        Some((shrunk, copies))
+    }
+
+    fn resized(&self, geometry: Geometry) -> Self {
+        let blocks_before = self.blocks_before.iter().copied().chain([self.geometry.blocks]).collect();
+        Self { geometry, blocks_before, layout: self.layout.resized(&geometry), ..self.clone() }
+    }
+
+    /// Whether it has ever shrunk.
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.version() == VERSION_SHRUNK
+    }
+
+    fn version(&self) -> u32 {
+        let sizes = self.blocks_before.iter().chain([&self.geometry.blocks]);
         match (self.layout.copies, self.blocks_before.is_empty()) {
             (None, _) => VERSION_WITHOUT_COPIES,
             (Some(_), true) => VERSION,
-            (Some(_), false) => VERSION_GROWN,
+            (Some(_), false) if sizes.is_sorted() => VERSION_GROWN,
+            (Some(_), false) => VERSION_SHRUNK,
         }
     }
 }
@@ -139,7 +164,7 @@ struct Region {
 pub(super) struct Layout {
     pub(super) table: u64,
     blocks: u32,
-    /// Those, one region more for each time that the image grew.
+    /// Those, one region more for each time that the image grew and did not shrink again.
     regions: Vec<Region>,
     /// From the pages of a block to those of the next one.
     pub(super) data_stride: u64,
@@ -178,22 +203,42 @@ impl Layout {
     }
 
     /// The image when it has grown to `shape`: all that is new stands behind what it is now, so
-    /// that either is whole until the header page at the start says which of both counts.
-    pub(super) fn grown(&self, shape: &Geometry) -> Self {
-        self.followed_by((self.end + Notes::AREA_BYTES).next_multiple_of(ALIGNMENT), shape)
+    /// that either is whole until the header page at the start says which of both counts. Or when
+    /// it has shrunk to that: the copies follow the last block.
+    fn resized(&self, shape: &Geometry) -> Self {
+        if shape.blocks > self.blocks {
+            return self.followed_by((self.end + Notes::AREA_BYTES).next_multiple_of(ALIGNMENT), shape);
+        }
+        let regions = self.regions.iter().copied().filter(|region| region.first < shape.blocks).collect();
+        let kept = Self { blocks: shape.blocks, regions, ..self.clone() };
+        let Region { first, data, .. } = kept.region(shape.blocks.saturating_sub(1));
+        let behind = data + u64::from(shape.blocks - first) * self.data_stride;
+        if self.table < behind {
+            return kept.with_copies(behind, shape);
+        }
+        // A table that came with growth is among what goes, and moves, unless it is in the way of
+        // that: then the copies follow it.
+        let moved = Self { table: behind, ..kept.clone() }.with_copies(behind + table_bytes(shape.blocks), shape);
+        if moved.end + Notes::AREA_BYTES <= self.table {
+            return moved;
+        }
+        kept.with_copies(self.table + table_bytes(self.blocks), shape)
+    }
+
+    /// With copies from `table` on.
+    fn with_copies(self, table: u64, shape: &Geometry) -> Self {
+        let copies = Copies { table, header: table + table_bytes(shape.blocks) };
+        Self { copies: Some(copies), end: copies.header + HEADER_BYTES as u64, ..self }
     }
 
     /// With a table for `shape` from `table` on, the blocks that are not there yet and the copies.
     fn followed_by(&self, table: u64, shape: &Geometry) -> Self {
         let first = self.blocks;
-        let table_bytes = (shape.blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT);
-        let data = table + table_bytes;
+        let data = table + table_bytes(shape.blocks);
         let region = Region { first, spare: data + block_bytes(shape), data };
-        let copy = data + u64::from(shape.blocks - first) * self.data_stride;
-        let copies = Copies { table: copy, header: copy + table_bytes };
         let regions = self.regions.iter().copied().chain([region]).collect();
-        let end = copies.header + HEADER_BYTES as u64;
-        Self { table, blocks: shape.blocks, regions, copies: Some(copies), end, ..*self }
+        let copy = data + u64::from(shape.blocks - first) * self.data_stride;
+        Self { table, blocks: shape.blocks, regions, ..*self }.with_copies(copy, shape)
     }
 
     /// With the first block elsewhere.
@@ -219,6 +264,10 @@ impl Layout {
         let Region { first, spare, .. } = self.region(block);
         spare + u64::from(block - first) * self.spare_stride + u64::from(index) * u64::from(shape.spare_bytes)
     }
+}
+
+const fn table_bytes(blocks: u32) -> u64 {
+    (blocks as u64 * ENTRY_BYTES as u64).next_multiple_of(ALIGNMENT)
 }
 
 const fn block_bytes(shape: &Geometry) -> u64 {
@@ -282,8 +331,9 @@ impl Header {
             return damaged(format!("the header is cut short: {} bytes of {HEADER_BYTES}", bytes.len()));
         };
         let version = header.version.get();
-        if version > VERSION_GROWN {
-            let detail = format!("format version {version}, this program knows up to {VERSION_GROWN}; use a newer one");
+        if version > VERSION_SHRUNK {
+            let detail =
+                format!("format version {version}, this program knows up to {VERSION_SHRUNK}; use a newer one");
             return Err(Error::new(MediaErrorKind::NewerFormat, detail));
         }
         let (found, expected) = (header.checksum(), header.crc.get());
@@ -305,7 +355,9 @@ impl Header {
         let sizes: Vec<u32> = blocks_before.iter().copied().chain([shape.blocks]).collect();
         // Everything else follows from the shape: one comparison checks offsets, sizes and reserved
         // bytes.
-        if sizes.is_sorted_by(|before, after| before < after) {
+        let differ = sizes.windows(2).all(|pair| pair[0] != pair[1]);
+        let is_possible = |blocks: &u32| Geometry { blocks: *blocks, ..shape }.validate().is_ok();
+        if differ && sizes.iter().all(is_possible) {
             let image = ImageShape::of_version(shape, header.uuid, version, blocks_before);
             if header.as_bytes() == Self::new(&image).as_bytes() {
                 return Ok(image);

@@ -28,7 +28,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use zerocopy::{FromBytes, IntoBytes};
 
-mod growing;
+mod resizing;
 #[cfg(test)]
 mod tests;
 
@@ -163,6 +163,7 @@ impl ImageNand {
         image.not_copied = differ(&copy);
         if mode == OpenMode::ReadWrite {
             image.heal(behind)?;
+            image.cut_off_rest()?;
         }
         Ok(image)
     }
@@ -381,6 +382,10 @@ impl Nand for ImageNand {
 
     fn grow(&mut self, blocks: u32) -> Result<()> {
         self.grow_to(blocks)
+    }
+
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.shrink_to(blocks)
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {

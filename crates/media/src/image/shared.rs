@@ -47,8 +47,8 @@ impl ImageShared {
         Self { file, geometry, layout, written, counters, flushes, is_written }
     }
 
-    /// The same of an image that has grown; the blocks that came are erased.
-    pub(super) fn grown(&self, geometry: Geometry, layout: Layout) -> Self {
+    /// The same of an image that has another shape now; blocks that came are erased.
+    pub(super) fn of_shape(&self, geometry: Geometry, layout: Layout) -> Self {
         let known = self.written.iter().map(|written| written.load(Ordering::Acquire));
         let all = known.chain(core::iter::repeat(0)).take(geometry.blocks as usize);
         Self {

@@ -21,6 +21,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
         (**self).grow(blocks)
     }
 
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        (**self).shrink(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         (**self).read(page, data, spare, tag)
     }

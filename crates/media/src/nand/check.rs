@@ -35,6 +35,20 @@ impl Geometry {
         Ok(grown)
     }
 
+    /// The shape of the medium `name` of this shape when it has shrunk to `blocks`.
+    ///
+    /// # Errors
+    /// `OutOfRange` if it has fewer, or cannot have so few.
+    pub fn shrunk(&self, blocks: u32, name: impl Display) -> Result<Self> {
+        if blocks > self.blocks {
+            let detail = format!("{blocks} blocks are more than the {} of {name}", self.blocks);
+            return Err(Error::new(MediaErrorKind::OutOfRange, detail));
+        }
+        let shrunk = Self { blocks, ..*self };
+        shrunk.validate()?;
+        Ok(shrunk)
+    }
+
     /// Checks that `block` exists.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-mod growing;
+mod resizing;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -221,6 +221,10 @@ impl<S: BlockDev> Nand for BlockNand<S> {
 
     fn grow(&mut self, blocks: u32) -> Result<()> {
         self.grow_to(blocks)
+    }
+
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.shrink_to(blocks)
     }
 
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {

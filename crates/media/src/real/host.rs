@@ -162,6 +162,16 @@ impl BlockDev for DeviceFile {
         if self.bytes() < bytes { Err(too_short(&self.name, self.bytes(), bytes)) } else { Ok(()) }
     }
 
+    fn shrink(&mut self, bytes: u64) -> Result<()> {
+        if self.is_block_device || self.bytes() <= bytes {
+            return Ok(());
+        }
+        self.wait_for_writes(None)?;
+        self.file.set_len(bytes).map_err(|error| self.failed("resize", &error, MediaErrorKind::Host))?;
+        self.bytes.store(bytes, Ordering::Release);
+        Ok(())
+    }
+
     fn stripe_bytes(&self) -> Option<u64> {
         if self.is_block_device { stripe_of_device(&self.file) } else { None }
     }

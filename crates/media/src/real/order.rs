@@ -31,8 +31,8 @@ impl Order {
         Self { next: (0..geometry.blocks).map(|_| AtomicU16::new(next)).collect() }
     }
 
-    /// The same for a medium of more blocks, of which nothing is known.
-    pub(super) fn grown(&self, geometry: &Geometry) -> Self {
+    /// The same for a medium that has another shape now; nothing is known of blocks that came.
+    pub(super) fn of_shape(&self, geometry: &Geometry) -> Self {
         let known = self.next.iter().map(|next| next.load(Ordering::Acquire));
         let all = known.chain(core::iter::repeat(UNKNOWN)).take(geometry.blocks as usize);
         Self { next: all.map(AtomicU16::new).collect() }

@@ -54,6 +54,10 @@ impl<N: Nand> Nand for Counting<N> {
         self.inner.grow(blocks)
     }
 
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.inner.shrink(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.counters.of_mut(tag).reads += 1;
         self.inner.read(page, data, spare, tag)

@@ -97,6 +97,10 @@ impl<N: Nand> Nand for Faulty<N> {
         self.inner.grow(blocks)
     }
 
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.inner.shrink(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.check(OperationKind::Read, || format!("page {}, on demand", page.0))?;
         self.inner.read(page, data, spare, tag)

@@ -75,6 +75,10 @@ impl<N: Nand> Nand for Latency<N> {
         self.inner.grow(blocks)
     }
 
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.inner.shrink(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.spend(page, 1, ChipClock::read);
         let result = self.inner.read(page, data, spare, tag);

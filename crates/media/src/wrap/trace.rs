@@ -88,6 +88,10 @@ impl<N: Nand> Nand for Trace<N> {
         self.inner.grow(blocks)
     }
 
+    fn shrink(&mut self, blocks: u32) -> Result<()> {
+        self.inner.shrink(blocks)
+    }
+
     fn read(&mut self, page: PageAddress, data: &mut [u8], spare: &mut [u8], tag: IoTag) -> Result<()> {
         self.inner.read(page, data, spare, tag)
     }

@@ -1,7 +1,7 @@
 //! Images over reopening, killed processes, second users, and files that are not what they seem.
 
 use super::*;
-use crate::image::format::{Layout, MAGIC, VERSION_GROWN};
+use crate::image::format::{Layout, MAGIC, VERSION_SHRUNK};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::string::ToString;
@@ -264,7 +264,7 @@ fn what_is_no_image_is_named_so() {
 fn a_newer_format_is_named_so() {
     let test = TestFile::new("newer");
     drop(test.create());
-    test.patch_header(8, &(VERSION_GROWN + 1).to_le_bytes(), false);
+    test.patch_header(8, &(VERSION_SHRUNK + 1).to_le_bytes(), false);
     assert_eq!(test.open_kind(), MediaErrorKind::NewerFormat);
 }
 

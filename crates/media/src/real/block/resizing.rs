@@ -1,4 +1,4 @@
-//! More erase blocks on a device that became longer, or in a file that is made longer.
+//! More erase blocks on a device that became longer, or in a file that is made longer; or fewer.
 //!
 //! It keeps true: the labels change one after another, each durable before the next, and whichever
 //! of them a power cut leaves tells one of both numbers of blocks; what is programmed stays where
@@ -33,8 +33,30 @@ impl<S: BlockDev> BlockNand<S> {
         self.flushes.run(|| self.storage.flush())?;
         write_labels(&mut self.storage, &label, |storage| self.flushes.run(|| storage.flush()))?;
         // Nobody reads the blocks that came before he asked for a new shared part.
-        self.order = Arc::new(self.order.grown(&geometry));
+        self.order = Arc::new(self.order.of_shape(&geometry));
         self.label = label;
+        Ok(())
+    }
+
+    /// Has the first `blocks` blocks from now on. A file becomes shorter; a device may, up to the
+    /// label behind the blocks.
+    pub(super) fn shrink_to(&mut self, blocks: u32) -> Result<()> {
+        let geometry = self.label.geometry.shrunk(blocks, self.storage.name())?;
+        if geometry == self.label.geometry {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let label = Label { geometry, ..self.label };
+        self.flushes.run(|| self.storage.flush())?;
+        write_labels(&mut self.storage, &label, |storage| self.flushes.run(|| storage.flush()))?;
+        self.order = Arc::new(self.order.of_shape(&geometry));
+        self.label = label;
+        let before = self.storage.bytes();
+        self.storage.shrink(self.label.end() + SECTOR_BYTES as u64)?;
+        if self.storage.bytes() < before {
+            // The one at the end was cut off.
+            write_labels(&mut self.storage, &self.label, |storage| self.flushes.run(|| storage.flush()))?;
+        }
         Ok(())
     }
 }
@@ -89,6 +111,32 @@ mod tests {
             nand.read(PageAddress(page), &mut data, &mut [], IoTag::Data).unwrap();
             assert_eq!(data, [byte; 4096]);
         }
+    }
+
+    #[test]
+    fn a_device_may_be_cut_behind_the_blocks_that_are_left() {
+        let mut nand = BlockNand::create_on(Forgetful::new(bytes_for(&larger(40))), larger(40), [7; 16]).unwrap();
+        nand.program(PageAddress(9 * 8), &[3; 4096], &[], IoTag::Data).unwrap();
+        nand.mark_bad(BlockAddress(2)).unwrap();
+        for (blocks, kind) in [(41, MediaErrorKind::OutOfRange), (7, MediaErrorKind::OutOfRange)] {
+            assert_eq!(nand.shrink(blocks).unwrap_err().kind, kind);
+        }
+        nand.shrink(12).unwrap();
+        assert_eq!(nand.geometry(), larger(12));
+        assert_eq!(nand.erase(BlockAddress(12), IoTag::Data).unwrap_err().kind, MediaErrorKind::OutOfRange);
+        let mut storage = nand.into_storage();
+        for bytes in [bytes_for(&larger(40)), bytes_for(&larger(12))] {
+            storage.lengthen(bytes);
+            let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+            assert_eq!((nand.geometry(), nand.is_bad(BlockAddress(2))), (larger(12), Ok(true)));
+            let mut data = vec![0; 4096];
+            nand.read(PageAddress(9 * 8), &mut data, &mut [], IoTag::Data).unwrap();
+            assert_eq!(data, [3; 4096]);
+            storage = nand.into_storage();
+        }
+        let mut nand = BlockNand::open_on(storage, OpenMode::ReadWrite).unwrap();
+        nand.shrink(8).unwrap();
+        assert_eq!(nand.most_blocks(), Ok(12), "there is room for those that went");
     }
 
     #[test]
