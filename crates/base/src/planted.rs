@@ -67,6 +67,10 @@ bugs! {
     GrownTooEarly,
     /// flash: a volume that has grown says so at its next checkpoint.
     GrownUnrecorded,
+    /// flash: a volume that shrinks leaves what lies behind its new end where it is.
+    ShrunkUnmoved,
+    /// flash: a volume that shrinks tells its new size before its segment table ends there.
+    ShrunkTooEarly,
     /// flash: a session begins without sequence numbers of its own.
     SessionUnnumbered,
     /// flash: a data segment is opened without a word in the journal.

@@ -315,6 +315,11 @@ impl State {
         self.has_views || self.ledger.is_some()
     }
 
+    /// The device is asked how much room there is before anything is promised again.
+    pub(crate) const fn forget_space(&mut self) {
+        self.space = 0;
+    }
+
     /// What others have set aside of the device's space.
     pub(crate) fn set_aside_by_others(&self) -> u64 {
         let all = self.ledger.as_ref().map_or(0, |ledger| ledger.load(Ordering::Relaxed));

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::hints::{Compression, Hints};
 use crate::id::{AttributeKey, ObjectId};
-use crate::powers::{Attach, Decision, Erase, Grow, Inspect, MapObjects, Place, Scrub, Share};
+use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Resize, Scrub, Share};
 use crate::transaction::Transaction;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -238,7 +238,7 @@ pub trait ObjectDevice: Send + Sync {
     }
 
     /// Growth into a medium that became larger.
-    fn growth(&self) -> Option<&dyn Grow> {
+    fn resizing(&self) -> Option<&dyn Resize> {
         None
     }
 

@@ -10,12 +10,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 mod decision;
-mod growth;
 mod inspection;
+mod resize;
 
 pub use decision::Decision;
-pub use growth::{Extent, Grow};
 pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
+pub use resize::{Extent, Resize};
 
 /// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to
 /// become an object, and an object none to become memory.

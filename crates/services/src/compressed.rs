@@ -263,6 +263,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
     forward_device! {
         self => self.inner;
         reserve_ids, sync, list, space, promisable, maintain, close, health, share, place,
-        attachment, growth, inspect
+        attachment, resizing, inspect
     }
 }

@@ -258,6 +258,6 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
     forward_device! {
         self => self.inner;
         reserve_ids, sync, space_for, maintain, close, health, compression, share, place,
-        attachment, growth, scrub, inspect
+        attachment, resizing, scrub, inspect
     }
 }

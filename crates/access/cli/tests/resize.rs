@@ -1,4 +1,5 @@
-//! `onode resize`: images and mounts that become larger, and what is told of those that cannot.
+//! `onode resize`: images and mounts that become larger or smaller, and what is told of those that
+//! cannot.
 
 use crate::common::{Expect, Place, has_fuse};
 use std::fs;
@@ -48,7 +49,7 @@ fn an_image_that_is_full_takes_more_after_it_was_resized() {
     holds(&place, &image, "second", &second);
 
     let error = onode!("resize", &image, "16M").fails(19);
-    assert!(error.contains("cannot become smaller") && error.contains("onode send"), "{error}");
+    assert!(error.contains("what is in it needs about") && error.contains("remove files"), "{error}");
     let error = onode!("resize", &image, "+128K").fails(19);
     assert!(error.contains("next size"), "{error}");
     onode!("resize", &image, "much").fails(2);
@@ -83,7 +84,9 @@ fn a_mounted_volume_grows_under_load() {
         let big = pattern(48 << 20, 4);
         fs::write(directory.join("after"), &big).expect("room");
         let error = onode!("resize", &directory, "1M").fails(19);
-        assert!(error.contains("cannot become smaller"), "{error}");
+        let is_tier = spec.starts_with("tier");
+        let why = if is_tier { "cannot become smaller" } else { "what is in it needs" };
+        assert!(error.contains(why) && error.contains("onode send") == is_tier, "{error}");
         // By the name of its image, too.
         let told = onode!("resize", "-n", &spec).succeeds();
         assert!(told.contains("80"), "{told}");
@@ -93,6 +96,82 @@ fn a_mounted_volume_grows_under_load() {
         assert!(fs::read(directory.join("before")).expect("read") == bytes);
         assert!(fs::read(directory.join("after")).expect("read") == big);
         assert!(fs::read(directory.join("file-3")).expect("read") == pattern(300_000, 19));
+        onode!("umount", &directory).succeeds();
+    }
+}
+
+#[test]
+fn an_image_becomes_shorter_and_keeps_its_files() {
+    let place = Place::new("resize-smaller");
+    let image = place.path("disk.img");
+    let raw = format!("flash:{}", place.path("raw.img").display());
+    for (spec, file) in [(image.display().to_string(), "disk.img"), (raw, "raw.img")] {
+        let spec = Path::new(&spec);
+        onode!("mkfs", spec, "--size", "64M").succeeds();
+        let bytes = || fs::metadata(place.path(file)).expect("an image").len();
+        let (first, second) = (pattern(30 << 20, 1), pattern(5 << 20, 2));
+        put(&place, spec, "first", &first);
+        put(&place, spec, "second", &second);
+        let error = onode!("resize", spec, "16M").fails(19);
+        assert!(error.contains("what is in it needs about") && error.contains("remove files"), "{error}");
+        onode!("rm", spec, "/first").succeeds();
+        let told = onode!("resize", "-n", spec, "-48M").succeeds();
+        assert!(told.contains("would become 16") && told.contains("has room in"), "{told}");
+        let before = bytes();
+        let told = onode!("resize", spec, "16M").succeeds();
+        assert!(told.contains("16.0 MiB, 64.0 MiB before"), "{told}");
+        assert!(bytes() < before && bytes() < 20 << 20, "{} of {before}", bytes());
+        onode!("check", spec).succeeds();
+        holds(&place, spec, "second", &second);
+        let told = onode!("--json", "resize", spec, "least").succeeds();
+        assert!(told.contains("\"before\": 16777216") && bytes() < 12 << 20, "{told}");
+        onode!("check", spec).succeeds();
+        holds(&place, spec, "second", &second);
+        onode!("resize", spec, "+64M").succeeds();
+        put(&place, spec, "first", &first);
+        onode!("check", spec).succeeds();
+        holds(&place, spec, "first", &first);
+        holds(&place, spec, "second", &second);
+    }
+}
+
+#[test]
+fn a_mounted_volume_becomes_smaller_under_load() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("resize-smaller-mounted");
+    let directory = place.directory("mnt");
+    let path = |name| place.path(name).display().to_string();
+    let beside = format!("flash+scm:{},{}", path("flash.img"), path("memory"));
+    for spec in [path("disk.img"), format!("flash:{},direct", path("raw.img")), beside] {
+        onode!("mkfs", &spec, "--size", "96M").succeeds();
+        onode!("mount", &spec, &directory).succeeds();
+        let kept = pattern(6 << 20, 3);
+        fs::write(directory.join("gone"), pattern(50 << 20, 9)).expect("room");
+        fs::write(directory.join("kept"), &kept).expect("room");
+        let error = onode!("resize", &directory, "32M").fails(19);
+        assert!(error.contains("what is in it needs"), "{error}");
+        fs::remove_file(directory.join("gone")).expect("a file");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for round in 0..30 {
+                    fs::write(directory.join(format!("file-{}", round % 4)), pattern(300_000, round)).expect("room");
+                }
+            });
+            for size in ["64M", "-24M", "32M"] {
+                onode!("resize", &directory, size).succeeds();
+            }
+            writer.join().expect("a writer that found room");
+        });
+        let told = onode!("resize", "-n", &directory).succeeds();
+        assert!(told.contains("32.0 MiB"), "{told}");
+        assert!(fs::read(directory.join("kept")).expect("read") == kept);
+        onode!("umount", &directory).succeeds();
+        onode!("check", &spec).succeeds();
+        onode!("mount", &spec, &directory).succeeds();
+        assert!(fs::read(directory.join("kept")).expect("read") == kept);
+        assert!(fs::read(directory.join("file-1")).expect("read") == pattern(300_000, 29));
         onode!("umount", &directory).succeeds();
     }
 }
@@ -159,8 +238,50 @@ fn two_disks_grow_with_the_big_one() {
     assert!(onode!("resize", &both, "+4K").fails(19).contains("next size"));
 }
 
+/// Every member gets the new size, and has everything.
 #[test]
-fn services_and_snapshots_grow_with_their_volume() {
+fn a_pool_grows_and_shrinks_with_all_its_members() {
+    let place = Place::new("resize-pool");
+    let path = |name| place.path(name).display().to_string();
+    let flashes = format!("pool:flash:{},size=32M+flash:{},size=48M", path("one.img"), path("two.img"));
+    let spec = Path::new(&flashes);
+    onode!("mkfs", spec).succeeds();
+    let (first, second) = (pattern(20 << 20, 1), pattern(40 << 20, 2));
+    put(&place, spec, "first", &first);
+    let told = onode!("--json", "resize", spec, "64M").succeeds();
+    assert!(told.contains("\"before\": 33554432") && told.contains("\"bytes\": 67108864"), "{told}");
+    put(&place, spec, "second", &second);
+    onode!("check", spec).succeeds();
+    assert!(onode!("resize", spec, "16M").fails(19).contains("what is in it needs about"));
+    onode!("rm", spec, "/second").succeeds();
+    if has_fuse() {
+        let directory = place.directory("mnt");
+        onode!("mount", spec, &directory).succeeds();
+        onode!("resize", &directory, "40M").succeeds();
+        assert!(fs::read(directory.join("first")).expect("read") == first);
+        onode!("umount", &directory).succeeds();
+    } else {
+        onode!("resize", spec, "40M").succeeds();
+    }
+    for name in ["one.img", "two.img"] {
+        assert!(fs::metadata(place.path(name)).expect("an image").len() < 44 << 20, "{name}");
+    }
+    onode!("check", spec).succeeds();
+    holds(&place, spec, "first", &first);
+    // Not without one of them: it would come back with another size.
+    fs::rename(place.path("two.img"), place.path("away")).expect("a file");
+    let error = onode!("resize", spec, "64M").output().expect("a command");
+    assert!(!error.status.success(), "{error:?}");
+    fs::rename(place.path("away"), place.path("two.img")).expect("a file");
+    holds(&place, spec, "first", &first);
+
+    let mixed = format!("pool:flash:{},size=16M+scm:{},size=16M", path("flash.img"), path("memory"));
+    onode!("mkfs", &mixed).succeeds();
+    assert!(onode!("resize", &mixed, "32M").fails(2).contains("does not become larger"));
+}
+
+#[test]
+fn services_and_snapshots_grow_and_shrink_with_their_volume() {
     let place = Place::new("resize-services");
     let image = place.path("sealed.img");
     let key = place.path("key");
@@ -176,18 +297,27 @@ fn services_and_snapshots_grow_with_their_volume() {
     onode!("check", "--key-file", &key, &image).succeeds();
     let back = place.path("back");
     let old = format!("{}@old", image.display());
-    onode!("get", "--key-file", &key, old, "/file", &back).succeeds();
-    assert!(fs::read(&back).expect("read") == pattern(3 << 20, 5));
+    let shows_old = || {
+        let _ = fs::remove_file(&back);
+        onode!("get", "--key-file", &key, &old, "/file", &back).succeeds();
+        assert!(fs::read(&back).expect("read") == pattern(3 << 20, 5));
+    };
+    shows_old();
+    onode!("rm", "--key-file", &key, &image, "/file").succeeds();
+    onode!("resize", "--key-file", &key, &image, "least").succeeds();
+    assert!(fs::metadata(&image).expect("an image").len() < 24 << 20);
+    onode!("check", "--key-file", &key, &image).succeeds();
+    shows_old();
     onode!("resize", &image, "80M").fails(24);
 }
 
 #[test]
-fn what_does_not_grow_says_what_to_do() {
+fn what_has_one_size_says_what_to_do() {
     let place = Place::new("resize-refused");
     let memory = format!("scm:{}", place.path("memory").display());
     onode!("mkfs", &memory, "--size", "16M").succeeds();
     let error = onode!("resize", &memory, "32M").fails(2);
-    assert!(error.contains("does not grow") && error.contains("spaces resize"), "{error}");
+    assert!(error.contains("does not become larger") && error.contains("spaces resize"), "{error}");
     let flash = place.path("short.img");
     onode!("mkfs", &flash, "--size", "8M").succeeds();
     let error = onode!("resize", &flash, "1T").fails(1);

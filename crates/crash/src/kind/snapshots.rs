@@ -207,6 +207,6 @@ impl<D: ObjectDevice> ObjectDevice for SnapshottingDevice<D> {
     forward_device! {
         self => self.versioned;
         info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, space_for, promisable,
-        close, health, compression, decisions, map_objects, share, place, attachment, growth, scrub, inspect, erase
+        close, health, compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect, erase
     }
 }

@@ -112,6 +112,6 @@ impl<D: ObjectDevice> ObjectDevice for TransactedDevice<D> {
     forward_device! {
         self => self.staged;
         reserve_ids, sync, space_for, promisable, maintain, health, compression, decisions,
-        map_objects, share, place, attachment, growth, scrub, inspect, erase
+        map_objects, share, place, attachment, resizing, scrub, inspect, erase
     }
 }

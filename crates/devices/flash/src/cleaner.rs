@@ -11,6 +11,7 @@ pub mod moving;
 pub mod pace;
 pub mod patrol;
 pub mod refresh;
+mod shrinking;
 mod steps;
 
 use crate::cleaner::latency::LatencyHistogram;

@@ -9,6 +9,7 @@ mod grow;
 mod large;
 mod mount;
 mod refresh;
+mod shrink;
 
 pub use commit::MOVE_UNIT;
 pub use mount::mount_beside;
@@ -20,6 +21,7 @@ use crate::commit::sync::Ticket;
 use crate::index::Index;
 use crate::index::beside::FindMemory;
 use crate::log::Log;
+use crate::medium::layout::Layout;
 use crate::options::MountOptions;
 use crate::recover::replay::Recovery;
 use crate::space::room::Room;
@@ -53,6 +55,8 @@ pub struct Core {
     rhythm: Rhythm,
     /// The last sync that was asked for.
     tickets: Ticket,
+    /// The volume that it is becoming, while it becomes smaller.
+    shrinking: Option<Layout>,
     /// Transactions committed.
     commits: u64,
     /// Bytes of content that users wrote.

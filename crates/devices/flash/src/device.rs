@@ -9,8 +9,8 @@
 //! others but that of the pages.
 
 mod group_commit;
-mod growing;
 mod memory;
+mod resizing;
 mod scrub;
 
 use crate::cleaner::pace::Step;
@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
-use onode_object::powers::{Attach, Decision, Grow, Inspect, Scrub};
+use onode_object::powers::{Attach, Decision, Inspect, Resize, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
@@ -269,7 +269,7 @@ impl ObjectDevice for FlashDevice {
         is_for_memory.then_some(self)
     }
 
-    fn growth(&self) -> Option<&dyn Grow> {
+    fn resizing(&self) -> Option<&dyn Resize> {
         Some(self)
     }
 

@@ -30,6 +30,7 @@ mod parity;
 mod policies;
 mod regressions;
 mod saved;
+mod shrinking;
 mod stalls;
 mod versions;
 mod waiting;

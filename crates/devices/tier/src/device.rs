@@ -1,8 +1,8 @@
 //! The object device over the volume.
 
 pub mod attach;
-mod growing;
 pub mod options;
+mod resizing;
 
 use crate::commit::Volume;
 use crate::commit::room::space_for;
@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, IoTag};
-use onode_object::powers::{Attach, Grow, Inspect, Place, Scrub};
+use onode_object::powers::{Attach, Inspect, Place, Resize, Scrub};
 use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -371,7 +371,7 @@ impl ObjectDevice for TierDevice {
         Some(self)
     }
 
-    fn growth(&self) -> Option<&dyn Grow> {
+    fn resizing(&self) -> Option<&dyn Resize> {
         Some(self)
     }
 }

@@ -58,10 +58,10 @@ fn verify(device: &TierDevice, made: &[ObjectId]) {
 fn a_full_volume_grows_and_is_filled_again() {
     let (disk, fast) = (SimDisk::new("big", 160 * MIB), SimDisk::new("fast", 8 * MIB));
     let device = make(&disk, Some(&fast), 16 * MIB);
-    let growth = device.growth().unwrap();
+    let growth = device.resizing().unwrap();
     let before = growth.extent().unwrap();
     let least = 16 * MIB + 64 * BLOCK;
-    assert_eq!(before, Extent { bytes: 16 * MIB, most: 160 * MIB, least, unit: BLOCK });
+    assert_eq!(before, Extent { bytes: 16 * MIB, most: 160 * MIB, least, unit: BLOCK, fewest: 16 * MIB, moving: 0 });
     let mut made = fill(&device, u64::MAX);
     let full = device.space();
     // Within the page of the bitmap that there is, and beyond it.
@@ -92,7 +92,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let disk = SimDisk::new("big", 32 * MIB);
     let device = make(&disk, None, 16 * MIB);
     let made = fill(&device, 10);
-    let growth = device.growth().unwrap();
+    let growth = device.resizing().unwrap();
     for bytes in [0, 8 * MIB, 16 * MIB, 16 * MIB + 63 * BLOCK, 33 * MIB, u64::MAX] {
         let refused = growth.grow(bytes).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid, "{bytes}: {refused}");
@@ -104,7 +104,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     device.close().unwrap();
     let options = MountOptions { read_only: true, ..MountOptions::default() };
     let device = TierDevice::mount(Box::new(disk), None, &options).unwrap();
-    assert_eq!(device.growth().unwrap().grow(32 * MIB).unwrap_err().kind, ErrorKind::ReadOnly);
+    assert_eq!(device.resizing().unwrap().grow(32 * MIB).unwrap_err().kind, ErrorKind::ReadOnly);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_volume_that_grows_often_has_room_for_more_pages_each_time() {
     let device = make(&disk, None, 1 << 30);
     let made = fill(&device, 20);
     for gigabytes in 2..=40 {
-        device.growth().unwrap().grow(gigabytes << 30).unwrap();
+        device.resizing().unwrap().grow(gigabytes << 30).unwrap();
     }
     let total = device.space().total;
     assert!(total > 39 << 30, "{total}");
@@ -129,13 +129,13 @@ fn the_superblock_at_the_end_moves_with_the_volume() {
     let disk = SimDisk::new("big", 300 * MIB);
     let device = make(&disk, None, 16 * MIB);
     let made = fill(&device, 10);
-    device.growth().unwrap().grow(280 * MIB).unwrap();
+    device.resizing().unwrap().grow(280 * MIB).unwrap();
     device.close().unwrap();
     drop(device);
     let mut damaged = disk.clone();
     damaged.write_at(0, &vec![0x55; 2 * BLOCK as usize], IoTag::Check).unwrap();
     let device = mount(&disk, None);
-    assert_eq!(device.growth().unwrap().extent().unwrap().bytes, 280 * MIB);
+    assert_eq!(device.resizing().unwrap().extent().unwrap().bytes, 280 * MIB);
     verify(&device, &made);
 }
 
@@ -145,7 +145,7 @@ fn a_damaged_page_of_what_came_is_counted_anew() {
     let disk = SimDisk::new("big", 200 * MIB);
     let device = make(&disk, None, 16 * MIB);
     let mut made = fill(&device, u64::MAX);
-    device.growth().unwrap().grow(200 * MIB).unwrap();
+    device.resizing().unwrap().grow(200 * MIB).unwrap();
     made.extend(fill(&device, 300));
     device.close().unwrap();
     drop(device);
@@ -178,7 +178,7 @@ fn remains_of_a_former_volume_are_not_believed() {
         raw.write_at(16 * MIB + slot * BLOCK, &page, IoTag::Check).unwrap();
     }
     let device = make(&disk, None, 16 * MIB);
-    device.growth().unwrap().grow(300 * MIB).unwrap();
+    device.resizing().unwrap().grow(300 * MIB).unwrap();
     let slots = [0, 1].map(|slot| {
         raw.read_at(16 * MIB + slot * BLOCK, &mut page, IoTag::Check).unwrap();
         page.iter().all(|byte| *byte == 0)

@@ -37,7 +37,7 @@ macro_rules! forward_device {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
             extents, space, space_for, promisable, move_unit, maintain, close, health,
-            compression, decisions, map_objects, share, place, attachment, growth, scrub, inspect,
+            compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
         }
     };
@@ -180,9 +180,9 @@ macro_rules! forward_device {
             $to.attachment()
         }
     };
-    (@ growth $self:ident $to:expr) => {
-        fn growth(&$self) -> Option<&dyn $crate::powers::Grow> {
-            $to.growth()
+    (@ resizing $self:ident $to:expr) => {
+        fn resizing(&$self) -> Option<&dyn $crate::powers::Resize> {
+            $to.resizing()
         }
     };
     (@ scrub $self:ident $to:expr) => {

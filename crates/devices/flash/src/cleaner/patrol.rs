@@ -33,6 +33,13 @@ impl Patrol {
         self.passes
     }
 
+    /// There are so many segments from now on.
+    pub(super) fn keep_within(&mut self, segments: u32) {
+        if self.next.segment >= segments {
+            self.next = SegmentPage::default();
+        }
+    }
+
     /// The next page, if one is due, and whether a pass begins with it.
     fn take(&mut self, segments: u32, pages: u32) -> Option<(SegmentPage, bool)> {
         self.due = self.due.checked_sub(PASS)?;

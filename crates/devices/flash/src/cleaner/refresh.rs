@@ -90,6 +90,11 @@ impl Refresh {
         self.noted.retain(|segment, _| table.get(*segment).state != SegmentState::Open);
     }
 
+    /// There are so many segments from now on.
+    pub(super) fn keep_within(&mut self, segments: u32) {
+        self.noted.retain(|segment, _| *segment < segments);
+    }
+
     /// One of the segments: those being filled come last, they may soon be full.
     fn next(&self, table: &SegmentTable) -> Option<u32> {
         let is_open = |segment: &u32| table.get(*segment).state == SegmentState::Open;

@@ -15,7 +15,7 @@ use crate::cleaner::moving::Mover;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::errors::damaged;
-use crate::medium::format::{BlobReference, FEATURE_VERSIONS, References};
+use crate::medium::format::{BlobReference, FEATURE_VERSIONS, FEATURES_OF_SUPERBLOCKS, References};
 use crate::medium::layout::SegmentPage;
 use crate::medium::ring::{Found, Ring};
 use crate::options::{MountOptions, Policies};
@@ -127,10 +127,10 @@ impl Checkpoints {
         };
     }
 
-    /// The medium has become larger, `pages` in all; superblocks stand where `features` say.
-    pub fn grow(&mut self, options: &MountOptions, pages: u64, features: u32) {
+    /// The volume has `pages` of the medium now; superblocks stand where `features` say.
+    pub fn resize(&mut self, options: &MountOptions, pages: u64, features: u32) {
         self.settings.checkpoint_pages = checkpoint_pages(options, pages);
-        self.incompatible |= features;
+        self.incompatible = self.incompatible & !FEATURES_OF_SUPERBLOCKS | features;
         self.ring.forget_far();
     }
 
@@ -357,7 +357,7 @@ impl Checkpoints {
 }
 
 /// Journal pages after which a checkpoint is due on a medium of `pages`.
-fn checkpoint_pages(options: &MountOptions, pages: u64) -> u32 {
+pub fn checkpoint_pages(options: &MountOptions, pages: u64) -> u32 {
     options.checkpoint_pages.unwrap_or((pages / 128).clamp(16, 512) as u32)
 }
 

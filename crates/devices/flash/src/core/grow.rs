@@ -41,18 +41,25 @@ impl Core {
         self.log.store().latch().check()?;
         let before = *self.log.layout();
         let grown = self.check_growth(&before, blocks)?;
+        self.stop_shrinking();
+        self.without_memory("the volume grew", |core| core.grow_alone(&before, &grown))
+    }
+
+    /// Does what changes where things lie. A memory beside the flash is given up for that, because
+    /// of `why`, and filled anew.
+    pub(super) fn without_memory(&mut self, why: &str, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.index.entries().memory().is_none() {
-            return self.grow_alone(&before, &grown);
+            return change(self);
         }
         let Some(finder) = self.finder() else {
             let why = "a memory is beside the flash: detach it first, and attach it again";
             return Err(Error::new(ErrorKind::Invalid, why));
         };
-        self.give_memory_up("the volume grew")?;
-        let outcome = self.grow_alone(&before, &grown);
+        self.give_memory_up(why)?;
+        let outcome = change(self);
         let found = finder.find();
         if let Err(error) = found.and_then(|(memory, options)| self.attach_memory(memory, &options, &mut |_| {})) {
-            let text = format!("the memory beside the flash was not attached again when the volume grew: {error}");
+            let text = format!("the memory beside the flash was not attached again when {why}: {error}");
             self.events.push(Condition::new("memory-not-attached", Severity::Notice, text));
         }
         outcome
@@ -130,7 +137,7 @@ impl Core {
         self.log.set_segments(grown.segments);
         let options = self.options;
         self.index.entries_mut().nodes_mut().set_limits(limits(grown, &options));
-        self.checkpoints.grow(&options, grown.geometry.pages(), grown.superblocks.features(&grown.geometry));
+        self.checkpoints.resize(&options, grown.geometry.pages(), grown.superblocks.features(&grown.geometry));
         Ok(())
     }
 }

@@ -22,8 +22,8 @@ use crate::index::tree::Tree;
 use crate::log::Log;
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{
-    FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_FAR_SUPERBLOCKS, FEATURE_FEW_SUPERBLOCKS, FEATURE_MEMORY,
-    FEATURE_WAITING_PAGES, features_of_parity,
+    FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_MEMORY, FEATURE_WAITING_PAGES, FEATURES_OF_SUPERBLOCKS,
+    features_of_parity,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
 use crate::medium::page::Examined;
@@ -222,8 +222,7 @@ impl Core {
         let uuid = superblock.uuid;
         let mut core = Self::assemble(Basis { nand, layout, uuid, table, tree, policies }, options);
         // Segments of an earlier placement may still be there.
-        let superblocks = FEATURE_FAR_SUPERBLOCKS | FEATURE_FEW_SUPERBLOCKS;
-        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | superblocks;
+        let of_format = FEATURE_COMPACT_RECORDS | FEATURE_WAITING_PAGES | FEATURE_MEMORY | FEATURES_OF_SUPERBLOCKS;
         let incompatible = policies.features() & !of_format | superblock.incompatible.get() & !FEATURE_DEFERRED;
         core.checkpoints.resume(found, incompatible);
         core.log.let_pages_wait(core.checkpoints.has_feature(FEATURE_WAITING_PAGES));
@@ -291,6 +290,7 @@ impl Core {
             recovery: Recovery::default(),
             rhythm: Rhythm::default(),
             tickets: crate::commit::sync::Ticket::default(),
+            shrinking: None,
             commits: 0,
             bytes_written: 0,
         };

@@ -15,13 +15,18 @@ impl Core {
             Refreshed::Nothing => return Ok(false),
             Refreshed::IsOpen => {}
         }
-        // Closed as with the volume, and the one that nodes go to, which stays open there.
-        self.prepare_writing()?;
-        self.log.seal(Stream::Index)?;
-        self.checkpoint(true)?;
-        self.checkpoints.write_last_superblock(&mut self.index, &mut self.log)?;
+        self.close_segments()?;
         // What is open yet holds access times, and these are in the tree.
         self.cleaner.refresh_mut().forget_open(self.log.table());
         Ok(true)
+    }
+
+    /// Closes the segments that are being filled, as with the volume, and the one that nodes go to,
+    /// which stays open there.
+    pub(super) fn close_segments(&mut self) -> Result<()> {
+        self.prepare_writing()?;
+        self.log.seal(Stream::Index)?;
+        self.checkpoint(true)?;
+        self.checkpoints.write_last_superblock(&mut self.index, &mut self.log)
     }
 }

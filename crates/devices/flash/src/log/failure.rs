@@ -59,6 +59,16 @@ impl Log {
         self.chain_broken = true;
     }
 
+    /// Reserves another segment for a journal that is to go on behind the end of those that may be
+    /// opened. For a checkpoint that follows at once: until then the chain on the medium leads to
+    /// where the journal ends.
+    pub fn reserve_journal_within(&mut self) {
+        let is_behind = self.next_journal.0 >= self.table.usable_segments();
+        if is_behind && self.open[Stream::Journal as usize].is_none() {
+            self.reserve_journal_anew();
+        }
+    }
+
     /// Lets the journal go on elsewhere than the chain on the medium says. The segment named there
     /// stays as it is until the checkpoint: a replay that gets to it must neither take for the
     /// journal what goes on now, nor for a sign that its superblock is not the newest.
@@ -71,6 +81,12 @@ impl Log {
             // follows.
             self.next_journal.1 = self.table.open(named, Stream::Journal);
         }
+    }
+
+    /// Nothing is left of segments from `end` on.
+    pub fn forget_from(&mut self, end: u32) {
+        self.loose_items.retain(|segment, _| *segment < end);
+        self.store.pages().forget_from(end);
     }
 
     fn strand(&mut self, open: OpenSegment, state: SegmentState, summary_page: u16) {

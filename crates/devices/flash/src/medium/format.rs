@@ -51,6 +51,12 @@ pub const FEATURE_VERSIONS: u32 = 1024;
 /// Incompatible feature: superblocks stand in two blocks at each end they stand at, although so
 /// large a medium would have more of them: the volume has grown.
 pub const FEATURE_FEW_SUPERBLOCKS: u32 = 2048;
+/// Incompatible feature: superblocks stand in three blocks at each end, with others to stand in for
+/// bad ones at the far end, although so small a medium would have fewer of them: the volume was
+/// made larger than it is.
+pub const FEATURE_MANY_SUPERBLOCKS: u32 = 4096;
+/// Incompatible features that say where superblocks stand.
+pub const FEATURES_OF_SUPERBLOCKS: u32 = FEATURE_FAR_SUPERBLOCKS | FEATURE_FEW_SUPERBLOCKS | FEATURE_MANY_SUPERBLOCKS;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
@@ -58,10 +64,9 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_WAITING_PAGES
     | FEATURE_MEMORY
     | FEATURE_DEFERRED
-    | FEATURE_FAR_SUPERBLOCKS
     | FEATURE_PARITY
     | FEATURE_VERSIONS
-    | FEATURE_FEW_SUPERBLOCKS;
+    | FEATURES_OF_SUPERBLOCKS;
 
 /// Pages of parity in a row of a volume with these incompatible features.
 #[must_use]

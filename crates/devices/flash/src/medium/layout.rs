@@ -122,15 +122,47 @@ impl Layout {
     /// # Errors
     /// As [`new`](Self::new), and `Invalid` if those are too few more.
     pub fn grown(&self, blocks: u32) -> Result<Self> {
-        let geometry = Geometry { blocks, ..self.geometry };
-        let grown = Self::divided(geometry, self.blocks_per_segment as u16, self.superblocks.on(blocks))?;
         let needed = self.least_growth();
         if blocks < needed {
             let detail = format!("{blocks} erase blocks are too few to grow, at least {needed} are needed");
             return Err(Error::new(ErrorKind::Invalid, detail));
         }
-        let Self { geometry, superblocks, segments, .. } = grown;
+        self.on(blocks)
+    }
+
+    /// The same division of a medium of fewer blocks.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and `Invalid` if those are too few less, or too few for superblocks
+    /// where they are.
+    pub fn shrunk(&self, blocks: u32) -> Result<Self> {
+        let most = self.most_shrunk();
+        if blocks > most {
+            let detail = format!("{blocks} erase blocks are too many to shrink to, at most {most} are needed");
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        let shrunk = self.on(blocks)?;
+        if !shrunk.superblocks.can_be_told(&shrunk.geometry) {
+            let detail = format!("{blocks} erase blocks are too few for a volume with superblocks as this one has");
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        Ok(shrunk)
+    }
+
+    /// The same division of a medium of so many blocks.
+    fn on(&self, blocks: u32) -> Result<Self> {
+        let geometry = Geometry { blocks, ..self.geometry };
+        let other = Self::divided(geometry, self.blocks_per_segment as u16, self.superblocks.on(blocks))?;
+        let Self { geometry, superblocks, segments, .. } = other;
         Ok(Self { geometry, superblocks, segments, ..*self })
+    }
+
+    /// The most erase blocks of a medium that the volume can shrink to: one segment less, and the
+    /// new superblocks at the far end stand in front of those that count until they do.
+    #[must_use]
+    pub fn most_shrunk(&self) -> u32 {
+        let far = self.superblocks.at(End::Far);
+        far.start.min(self.superblocks.count() + self.segments * self.blocks_per_segment - 1)
     }
 
     /// The fewest erase blocks of a medium that the volume can grow to: one segment more, and the

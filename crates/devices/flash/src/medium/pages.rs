@@ -149,6 +149,11 @@ impl Pages {
         self.state.lock().damaged_reads = 0;
     }
 
+    /// Nothing is left of segments from `end` on.
+    pub fn forget_from(&self, end: u32) {
+        self.state.lock().to_move.retain(|at| at.segment < end);
+    }
+
     /// A page is not what was written.
     pub fn note_damaged(&self, at: SegmentPage, fault: &PageFault) -> Error {
         self.state.lock().damaged_reads += 1;

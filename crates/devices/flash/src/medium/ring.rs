@@ -98,7 +98,7 @@ impl Ring {
         }
     }
 
-    /// The medium became larger: at its far end there is no superblock yet.
+    /// The far end is another one: there is no superblock yet.
     pub const fn forget_far(&mut self) {
         self.turns[End::Far as usize] = Turn::NONE;
     }

@@ -62,16 +62,40 @@ pub struct Room<'a> {
     log: &'a Log,
     index: &'a Index,
     settings: Settings,
+    /// Segments that users may fill, if checkpoints need none, and how many of them are bad or will
+    /// be.
+    segments: u32,
+    bad: u32,
+    dirty_limit: usize,
 }
 
 impl<'a> Room<'a> {
     /// The figures of a volume now.
-    pub const fn new(log: &'a Log, index: &'a Index, settings: Settings) -> Self {
-        Self { log, index, settings }
+    pub fn new(log: &'a Log, index: &'a Index, settings: Settings) -> Self {
+        let (table, segments) = (log.table(), log.table().planned_segments());
+        let bad = if table.has_ended() {
+            table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing)
+        } else {
+            table.bad_before(segments)
+        };
+        let dirty_limit = index.entries().limits().dirty_bytes;
+        Self { log, index, settings, segments, bad, dirty_limit }
     }
 
-    fn dirty_limit(&self) -> usize {
-        self.index.entries().limits().dirty_bytes
+    /// The figures as they would be with `segments` segments, where nodes that change take at most
+    /// `dirty_limit` bytes and a checkpoint is due after `checkpoint_pages`.
+    pub fn resized(self, segments: u32, dirty_limit: usize, checkpoint_pages: u32) -> Self {
+        let bad = self.log.table().bad_before(segments);
+        let settings = Settings { checkpoint_pages, ..self.settings };
+        Self { segments, bad, dirty_limit, settings, ..self }
+    }
+
+    /// Whether a volume with these figures works, and has room for what there is, and some to move
+    /// it.
+    pub fn is_enough(&self) -> bool {
+        let sound = self.segments.saturating_sub(self.bad);
+        let needed = self.used_bytes() + self.used_bytes() / 32 + 2 * self.segment_bytes();
+        sound >= self.least_segments() && needed <= self.usable_bytes()
     }
 
     fn node_bytes(&self) -> usize {
@@ -91,7 +115,7 @@ impl<'a> Room<'a> {
 
     /// Segments that the most expensive checkpoint may fill.
     pub fn checkpoint_segments(&self) -> u32 {
-        self.segments_for_nodes(self.dirty_limit() + self.dirty_limit() / 2)
+        self.segments_for_nodes(self.dirty_limit + self.dirty_limit / 2)
     }
 
     /// Segments that a checkpoint of what has changed by now may fill.
@@ -128,15 +152,13 @@ impl<'a> Room<'a> {
     /// least.
     pub fn replacing_bytes(&self) -> u64 {
         const LEAST_BYTES: u64 = 64 << 10;
-        let share = u64::from(self.log.layout().segments) * self.filled_bytes() / 128;
+        let share = u64::from(self.segments) * self.filled_bytes() / 128;
         share.max(self.filled_bytes().min(LEAST_BYTES))
     }
 
     /// Bytes that users may fill.
     pub fn usable_bytes(&self) -> u64 {
-        let table = self.log.table();
-        let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
-        let segments = self.log.layout().segments.saturating_sub(bad + self.overhead_segments());
+        let segments = self.segments.saturating_sub(self.bad + self.overhead_segments());
         (u64::from(segments) * self.filled_bytes()).saturating_sub(self.replacing_bytes())
     }
 
@@ -223,13 +245,13 @@ impl<'a> Room<'a> {
 
     /// The most extents that one transaction may move: no more than a checkpoint has room for.
     pub fn moved_extents_max(&self) -> u64 {
-        self.dirty_limit() as u64 / MOVED_EXTENT_BYTES
+        self.dirty_limit as u64 / MOVED_EXTENT_BYTES
     }
 
     /// Whether a transaction that moves so many extents can follow what has changed by now before
     /// the next checkpoint.
     pub fn can_move(&self, extents: u64) -> bool {
-        self.index.dirty_bytes() as u64 + Self::moved_node_bytes(extents) <= self.dirty_limit() as u64
+        self.index.dirty_bytes() as u64 + Self::moved_node_bytes(extents) <= self.dirty_limit as u64
     }
 
     /// Whether there will be room for `needed` segments after a checkpoint.
@@ -241,10 +263,8 @@ impl<'a> Room<'a> {
 
     /// Segments beyond the reserve that there would be if everything were packed without a gap.
     pub fn most_room(&self) -> u32 {
-        let table = self.log.table();
-        let bad = table.in_state(SegmentState::Bad) + table.in_state(SegmentState::Failing);
-        let live = table.live_bytes().div_ceil(self.segment_bytes()) as u32;
-        self.log.layout().segments.saturating_sub(bad + live + self.reserve_segments())
+        let live = self.log.table().live_bytes().div_ceil(self.segment_bytes()) as u32;
+        self.segments.saturating_sub(self.bad + live + self.reserve_segments())
     }
 
     /// Whether there may be room for `needed` segments after a checkpoint, without any cleaning.
@@ -322,14 +342,14 @@ impl<'a> Room<'a> {
     /// Bytes of segments in use that nobody needs.
     pub fn stale_bytes(&self) -> u64 {
         let table = self.log.table();
-        let used = self.log.layout().segments - table.allocatable() - table.in_state(SegmentState::Bad);
+        let used = table.usable_segments() - table.allocatable() - table.in_state(SegmentState::Bad);
         (u64::from(used) * self.segment_bytes()).saturating_sub(table.live_bytes())
     }
 
     /// Whether segments are so few that background cleaning may be useful: less than an eighth of
     /// them is free.
     pub fn wants_cleaning(&self) -> bool {
-        let layout = self.log.layout();
-        self.log.table().allocatable() < self.overhead_segments() + layout.segments / 8
+        let table = self.log.table();
+        table.allocatable() < self.overhead_segments() + table.usable_segments() / 8
     }
 }

@@ -22,6 +22,7 @@ mod growing;
 mod packed;
 pub mod piece;
 mod segment;
+mod shrinking;
 mod stored;
 
 pub use segment::{Segment, SegmentState};
@@ -32,6 +33,11 @@ const STATES: usize = SegmentState::Failing as usize + 1;
 /// All segments, and the pieces in which the table lies on the medium.
 pub struct SegmentTable {
     entries: Vec<Segment>,
+    /// Segments from here on are opened last, and users have no room there: the volume is to become
+    /// smaller.
+    planned_end: u32,
+    /// Segments from here on are not opened, and are not counted.
+    end: u32,
     /// How many segments are in each state; asked at every commit.
     counts: [u32; STATES],
     pieces: Vec<BlobReference>,
@@ -65,6 +71,8 @@ impl SegmentTable {
         let pieces = (layout.segments as usize).div_ceil(piece_entries);
         Self {
             entries: vec![Segment::NEW; layout.segments as usize],
+            planned_end: layout.segments,
+            end: layout.segments,
             counts,
             pieces: vec![BlobReference { location: NOWHERE.into(), ..BlobReference::default() }; pieces],
             dirty: vec![true; pieces],
@@ -99,9 +107,11 @@ impl SegmentTable {
         let entry = &mut self.entries[segment as usize];
         let before = *entry;
         change(entry);
-        self.counts[before.state as usize] -= 1;
-        self.counts[entry.state as usize] += 1;
-        self.erases = self.erases - before.erases_of_sound() + entry.erases_of_sound();
+        if segment < self.end {
+            self.counts[before.state as usize] -= 1;
+            self.counts[entry.state as usize] += 1;
+            self.erases = self.erases - before.erases_of_sound() + entry.erases_of_sound();
+        }
         self.index_bytes = self.index_bytes - before.index_bytes() + entry.index_bytes();
     }
 
@@ -142,6 +152,16 @@ impl SegmentTable {
     /// All segments in order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
         (0u32..).zip(&self.entries)
+    }
+
+    /// Those that may be opened.
+    fn usable(&self) -> impl Iterator<Item = (u32, &Segment)> {
+        self.iter().take(self.end as usize)
+    }
+
+    /// How many those are.
+    pub const fn usable_segments(&self) -> u32 {
+        self.end
     }
 
     /// Bytes referred to on all segments.
@@ -186,18 +206,18 @@ impl SegmentTable {
 
     /// Segments that the next checkpoint sets free, or the one before has on hold.
     pub fn reclaimable(&self, journal_sequence: u32) -> u32 {
-        let dead = self.entries.iter().filter(|segment| segment.is_dead(journal_sequence)).count();
+        let dead = self.usable().filter(|(_, segment)| segment.is_dead(journal_sequence)).count();
         self.in_state(SegmentState::Held) + dead as u32
     }
 
-    /// How many segments are in `state`.
+    /// How many of the segments that may be opened are in `state`.
     pub const fn in_state(&self, state: SegmentState) -> u32 {
         self.counts[state as usize]
     }
 
     /// Erases of the sound segments together.
     pub const fn wear(&self) -> Wear {
-        Wear { erases: self.erases, segments: self.entries.len() as u32 - self.in_state(SegmentState::Bad) }
+        Wear { erases: self.erases, segments: self.end - self.in_state(SegmentState::Bad) }
     }
 
     /// Chooses free segments by `wear` on a volume whose content goes where `placement` says.
@@ -282,7 +302,7 @@ impl SegmentTable {
     /// Segments that the cleaner may take.
     pub fn candidates(&self, journal_sequence: u32) -> impl Iterator<Item = Candidate> {
         let now = self.next_sequence;
-        self.iter().filter_map(move |(segment, one)| {
+        self.usable().filter_map(move |(segment, one)| {
             let is_full = one.state == SegmentState::Full && one.live_bytes > 0 && !one.in_replay(journal_sequence);
             let wanted = is_full && !self.stuck.contains(&segment) && !self.emptied.contains(&segment);
             wanted.then(|| Candidate {

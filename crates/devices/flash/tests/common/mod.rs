@@ -1,5 +1,6 @@
 //! A simulated NAND that outlives the device on it, and a conformance harness over it.
 
+pub mod held;
 pub mod hostile;
 pub mod pair;
 pub mod pairwise;

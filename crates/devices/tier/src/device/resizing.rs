@@ -4,9 +4,9 @@ use super::TierDevice;
 use crate::medium::errors::from_media;
 use crate::medium::layout::{BLOCK, LEAST_GROWTH};
 use onode_object::Result;
-use onode_object::powers::{Extent, Grow};
+use onode_object::powers::{Extent, Resize};
 
-impl Grow for TierDevice {
+impl Resize for TierDevice {
     fn extent(&self) -> Result<Extent> {
         let (disks, blocks) = {
             let core = self.volume.core.lock();
@@ -19,7 +19,14 @@ impl Grow for TierDevice {
         };
         // Behind the volume is a superblock.
         let bytes = (blocks + 1) * BLOCK;
-        Ok(Extent { bytes, most: most.max(bytes), least: bytes + LEAST_GROWTH * BLOCK, unit: BLOCK })
+        Ok(Extent {
+            bytes,
+            most: most.max(bytes),
+            least: bytes + LEAST_GROWTH * BLOCK,
+            unit: BLOCK,
+            fewest: bytes,
+            moving: 0,
+        })
     }
 
     fn grow(&self, bytes: u64) -> Result<()> {

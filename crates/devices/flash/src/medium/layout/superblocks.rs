@@ -1,6 +1,6 @@
 //! Which erase blocks hold superblocks.
 
-use crate::medium::format::{FEATURE_FAR_SUPERBLOCKS, FEATURE_FEW_SUPERBLOCKS};
+use crate::medium::format::{FEATURE_FAR_SUPERBLOCKS, FEATURE_FEW_SUPERBLOCKS, FEATURE_MANY_SUPERBLOCKS};
 use core::ops::Range;
 use onode_media::Geometry;
 
@@ -56,9 +56,15 @@ impl SuperblockBlocks {
         let (head, tail) = match shape.blocks {
             ..Self::LEAST_BLOCKS => (2, 0),
             Self::LEAST_BLOCKS..Self::MANY_BLOCKS => (2, 2),
-            _ => (3, 3 + Self::SPARE),
+            _ => return Self::many(shape),
         };
         Self { blocks: shape.blocks, head, tail }
+    }
+
+    /// Those of a large medium, and of a volume that was made on one and is smaller now.
+    #[must_use]
+    pub const fn many(shape: &Geometry) -> Self {
+        Self { blocks: shape.blocks, head: 3, tail: 3 + Self::SPARE }
     }
 
     /// Those of a volume whose superblocks are at the start alone: four, on tiny media two.
@@ -79,6 +85,7 @@ impl SuperblockBlocks {
         let is_far = incompatible & FEATURE_FAR_SUPERBLOCKS != 0;
         match (incompatible & FEATURE_FEW_SUPERBLOCKS != 0, is_far) {
             (true, _) => Self::few(shape, is_far),
+            (false, true) if incompatible & FEATURE_MANY_SUPERBLOCKS != 0 => Self::many(shape),
             (false, true) => Self::of_new(shape),
             (false, false) => Self::at_start(shape),
         }
@@ -88,8 +95,23 @@ impl SuperblockBlocks {
     #[must_use]
     pub const fn features(&self, shape: &Geometry) -> u32 {
         let far = if self.at_both_ends() { FEATURE_FAR_SUPERBLOCKS } else { 0 };
-        let usual = Self::of_features(shape, far);
-        if usual.head == self.head && usual.tail == self.tail { far } else { far | FEATURE_FEW_SUPERBLOCKS }
+        if self.is_like(&Self::of_features(shape, far)) {
+            far
+        } else if self.is_like(&Self::many(shape)) {
+            far | FEATURE_MANY_SUPERBLOCKS
+        } else {
+            far | FEATURE_FEW_SUPERBLOCKS
+        }
+    }
+
+    const fn is_like(&self, other: &Self) -> bool {
+        self.head == other.head && self.tail == other.tail
+    }
+
+    /// Whether a volume on a medium of this shape can say that they are where they are.
+    #[must_use]
+    pub fn can_be_told(&self, shape: &Geometry) -> bool {
+        Self::of_features(shape, self.features(shape)) == *self
     }
 
     /// The same on a medium of so many blocks.

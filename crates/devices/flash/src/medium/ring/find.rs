@@ -41,11 +41,13 @@ impl Found {
     }
 
     /// Where the superblocks of the volume are, on a medium of shape `medium`: the volume may have
-    /// fewer blocks, and one that tells more is believed in nothing.
+    /// fewer blocks. One that tells more is of a time before it shrank: the far end is elsewhere.
     fn superblocks(&self, medium: &Geometry) -> SuperblockBlocks {
         let told = self.superblock.blocks.get();
-        let blocks = if (FEWEST_BLOCKS..=medium.blocks).contains(&told) { told } else { medium.blocks };
-        SuperblockBlocks::of_features(&Geometry { blocks, ..*medium }, self.superblock.incompatible.get())
+        let is_possible = (FEWEST_BLOCKS..=Geometry::MOST_BLOCKS).contains(&told);
+        let blocks = if is_possible { told } else { medium.blocks };
+        let told = SuperblockBlocks::of_features(&Geometry { blocks, ..*medium }, self.superblock.incompatible.get());
+        told.on(blocks.min(medium.blocks))
     }
 
     const fn turn(&self) -> Turn {
@@ -125,8 +127,11 @@ pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>>
     let told = readable.clone().find(of_before).or_else(|| readable.next_back()).map(|found| found.superblocks(&shape));
     match told {
         Some(superblocks) if superblocks.at_both_ends() => {
-            let is_one = |head: &Head| head.block < superblocks.first_other();
-            let at_start = heads_found.into_iter().filter(is_one).collect();
+            let at_start = if superblocks.first_other() > usual.first_other() {
+                heads(nand, superblocks, End::Start)?
+            } else {
+                heads_found.into_iter().filter(|head| head.block < superblocks.first_other()).collect()
+            };
             if let Some(found) = find_at_both_ends(nand, superblocks, at_start, expected)? {
                 return Ok(Some(found));
             }
@@ -134,7 +139,11 @@ pub fn find(nand: &mut dyn Nand, expected: Option<u32>) -> Result<Option<Found>>
         Some(_) => {}
         None => {
             let mut at_start = heads_found;
-            for superblocks in [usual, SuperblockBlocks::few(&shape, true)] {
+            let others = [SuperblockBlocks::few(&shape, true), SuperblockBlocks::many(&shape)];
+            for superblocks in core::iter::once(usual).chain(others.into_iter().filter(|other| *other != usual)) {
+                if superblocks.first_other() > usual.first_other() {
+                    at_start = heads(nand, superblocks, End::Start)?;
+                }
                 if superblocks.at_both_ends()
                     && let Some(found) = find_at_both_ends(nand, superblocks, core::mem::take(&mut at_start), expected)?
                 {

@@ -69,11 +69,11 @@ impl Room<'_> {
     pub fn cleaning_dirty_limit(&self) -> usize {
         let free = self.log.table().allocatable();
         if free > self.overhead_segments() {
-            return self.dirty_limit();
+            return self.dirty_limit;
         }
         let fits = (u64::from(free.saturating_sub(3)) * self.filled_bytes() / 2).max(self.index_fits(1) / 2);
         let fits = usize::try_from(fits.min(self.segment_bytes())).unwrap_or(usize::MAX);
-        if free > self.checkpoint_segments() { fits.max(self.dirty_limit()) } else { fits.max(4 * self.node_bytes()) }
+        if free > self.checkpoint_segments() { fits.max(self.dirty_limit) } else { fits.max(4 * self.node_bytes()) }
     }
 
     /// Bytes of changed nodes at which the cleaner stops for a checkpoint while it empties a

@@ -30,6 +30,11 @@ impl Choice {
         self.policy
     }
 
+    /// There are so many segments from now on.
+    pub(super) fn keep_within(&mut self, segments: u32) {
+        self.next = self.next.min(segments.saturating_sub(1));
+    }
+
     /// Whether what `stream` holds will probably stay for long.
     fn is_long_lived(&self, stream: Stream) -> bool {
         let placement = self.placement;
@@ -60,7 +65,7 @@ impl SegmentTable {
     /// Free segments that nobody reads in: whoever opens one waits for nobody.
     pub fn free_beside_pins(&self) -> usize {
         let pinned = self.pins.segments();
-        self.iter().filter(|(number, one)| one.state == SegmentState::Free && !pinned.contains(number)).count()
+        self.usable().filter(|(number, one)| one.state == SegmentState::Free && !pinned.contains(number)).count()
     }
 
     /// The best free segment for `stream` beside those that are `pinned`.
@@ -70,15 +75,18 @@ impl SegmentTable {
         let count = self.entries.len() as u32;
         // In turn: as many steps as it is away from where the search begins.
         let turn = |number: u32| if policy == WearPolicy::Off { (number + count - next) % count } else { 0 };
-        self.iter()
+        self.usable()
             .filter(|(number, one)| one.state == SegmentState::Free && !pinned.contains(number))
-            .min_by_key(|(number, one)| (policy.rank_free(one.erases, long_lived), turn(*number), *number))
+            .min_by_key(|(number, one)| {
+                let stays = *number < self.planned_end;
+                (!stays, policy.rank_free(one.erases, long_lived), turn(*number), *number)
+            })
             .map(|(number, _)| number)
     }
 
     /// Erases of the most worn of the free segments.
     pub fn most_worn_free(&self) -> Option<u32> {
-        let free = self.iter().filter(|(_, one)| one.state == SegmentState::Free);
+        let free = self.usable().filter(|(_, one)| one.state == SegmentState::Free);
         free.map(|(_, one)| one.erases).max()
     }
 }

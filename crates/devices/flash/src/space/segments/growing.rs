@@ -65,9 +65,15 @@ impl SegmentTable {
         let before = self.entries.len() as u32;
         for segment in before..layout.segments {
             let entry = Segment { state: state(segment), ..Segment::NEW };
-            self.counts[entry.state as usize] += 1;
             self.entries.push(entry);
         }
+        self.end_at(layout.segments);
+        self.divide_anew(layout)
+    }
+
+    /// Divides the table into pieces as that of a volume of this layout. Gives the places of the
+    /// pieces of before back, which nothing refers to any more.
+    pub(super) fn divide_anew(&mut self, layout: &Layout) -> Vec<BlobReference> {
         self.piece_entries = Self::piece_entries(layout);
         self.pieces_fit = Self::pieces_that_fit(layout);
         let pieces = self.entries.len().div_ceil(self.piece_entries);
