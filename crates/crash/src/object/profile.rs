@@ -148,7 +148,7 @@ pub const PROFILES: [Profile; 14] = [
         variants: 3,
         ..MIX
     },
-    // Full, and then larger, twice.
+    // Full, and then larger, or emptied and smaller, again and again.
     Profile {
         name: GROWING,
         steps: 240,

@@ -9,6 +9,15 @@ use crate::workload::{Figures, ImageOf, RunOf, Workload};
 use onode_object::powers::Attach;
 use onode_object::{Durability, Error, ErrorKind, Mutation, ObjectDevice, SyncScope};
 
+/// Why a volume may not shrink as it is asked to.
+const REFUSALS_OF_SHRINKING: [ErrorKind; 3] = [ErrorKind::Invalid, ErrorKind::NoSpace, ErrorKind::NotSupported];
+
+/// Steps of shrinking between other calls.
+const STEPS_AT_ONCE: usize = 4;
+
+/// One of so many files goes before a volume shrinks.
+const GONE_TO_SHRINK: usize = 2;
+
 /// One profile on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectWorkload<K> {
@@ -133,8 +142,8 @@ impl<K: Kind> ObjectWorkload<K> {
     /// The volume takes up a third of what its medium has beyond it, or all, which makes everything
     /// durable.
     fn grow(device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
-        let Some(growth) = device.growth() else { return Ok(()) };
-        let extent = growth.extent().map_err(unexpected("extent"))?;
+        let Some(size) = device.resizing() else { return Ok(()) };
+        let extent = size.extent().map_err(unexpected("extent"))?;
         let is_part = run.history.calls.len() % 120 == 59;
         let more = (extent.most - extent.bytes) / if is_part { 3 } else { 1 };
         if more == 0 {
@@ -144,11 +153,45 @@ impl<K: Kind> ObjectWorkload<K> {
         covered.cover_access_times();
         run.call(
             || format!("grow by {more} bytes"),
-            |_| match growth.grow(extent.bytes + more) {
+            |_| match size.grow(extent.bytes + more) {
                 Ok(()) => Ok((true, Some(covered))),
                 // A third may be less than a segment.
                 Err(error) if error.kind == ErrorKind::Invalid && is_part => Ok((false, None)),
                 Err(error) => Err(unexpected("grow")(error)),
+            },
+        )
+    }
+
+    /// The volume is to have less of its medium, as little as has room for what it holds or more.
+    fn begin_shrinking(device: &K::Device, run: &mut RunOf<Self>) -> Result<(), Violation> {
+        let Some(size) = device.resizing() else { return Ok(()) };
+        let extent = size.extent().map_err(unexpected("extent"))?;
+        let bytes = extent.fewest + run.prng.below(extent.bytes - extent.fewest + 1) / 2;
+        run.call(
+            || format!("begin to shrink to {bytes} bytes"),
+            |_| match size.begin_shrinking(bytes) {
+                Ok(()) => Ok((false, None)),
+                Err(error) if REFUSALS_OF_SHRINKING.contains(&error.kind) => Ok((false, None)),
+                Err(error) => Err(unexpected("begin to shrink")(error)),
+            },
+        )
+    }
+
+    /// The volume shrinks further, if it shrinks.
+    fn shrink(device: &K::Device, run: &mut RunOf<Self>, steps: usize) -> Result<(), Violation> {
+        let Some(size) = device.resizing() else { return Ok(()) };
+        run.call(
+            || "shrink".into(),
+            |_| {
+                for _ in 0..steps {
+                    match size.shrink_some() {
+                        Ok(false) => {}
+                        Ok(true) => break,
+                        Err(error) if error.kind == ErrorKind::NoSpace => break,
+                        Err(error) => return Err(unexpected("shrink")(error)),
+                    }
+                }
+                Ok((false, None))
             },
         )
     }
@@ -234,8 +277,18 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
             let change = || if detaches { part.detach() } else { part.attach(false) };
             return run.call(|| what.into(), |_| change().map_err(unexpected(what)).map(|()| (false, None)));
         }
-        if self.kind.grows() && run.history.calls.len() % 60 == 59 {
-            return Self::grow(device, run);
+        if self.kind.grows() {
+            match run.history.calls.len() % 60 {
+                28 => {
+                    let (transaction, after) = brim::remove(&run.state, GONE_TO_SHRINK, self.seed);
+                    return self.commit_this(device, run, transaction, after, Durability::Buffered);
+                }
+                29 => return Self::begin_shrinking(device, run),
+                turn @ 31..58 if turn % 2 == 1 => return Self::shrink(device, run, STEPS_AT_ONCE),
+                58 => return Self::shrink(device, run, usize::MAX),
+                59 => return Self::grow(device, run),
+                _ => {}
+            }
         }
         let draw = run.prng.below(1000);
         let (remounts, maintains) = (self.profile.remounts, self.profile.maintains);
