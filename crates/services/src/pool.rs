@@ -39,6 +39,7 @@ mod powers;
 mod read;
 mod rebuild;
 mod record;
+mod resizing;
 mod ring;
 mod standing;
 
@@ -48,7 +49,7 @@ pub use members::{PoolMemberState, PoolMemberStatus};
 use crate::pool::record::PoolRecord;
 use crate::pool::standing::MemberStanding;
 use onode_base::sync::{Mutex, RwLock, WriteGuard, rank};
-use onode_object::powers::{Decision, Inspect, Scrub};
+use onode_object::powers::{Decision, Inspect, Resize, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice,
@@ -278,6 +279,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
         let copies = counted(self.order().len());
         decisions.push(Decision::new("copies", &copies, "each member of the pool has everything"));
         Ok(decisions)
+    }
+
+    fn resizing(&self) -> Option<&dyn Resize> {
+        self.can_be_resized().then_some(self)
     }
 
     fn scrub(&self) -> Option<&dyn Scrub> {
