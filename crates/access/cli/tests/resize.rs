@@ -246,7 +246,7 @@ fn a_pool_grows_and_shrinks_with_all_its_members() {
     let flashes = format!("pool:flash:{},size=32M+flash:{},size=48M", path("one.img"), path("two.img"));
     let spec = Path::new(&flashes);
     onode!("mkfs", spec).succeeds();
-    let (first, second) = (pattern(20 << 20, 1), pattern(40 << 20, 2));
+    let (first, second) = (pattern(20 << 20, 1), pattern(30 << 20, 2));
     put(&place, spec, "first", &first);
     let told = onode!("--json", "resize", spec, "64M").succeeds();
     assert!(told.contains("\"before\": 33554432") && told.contains("\"bytes\": 67108864"), "{told}");

@@ -6,7 +6,7 @@
 //! takes nothing away, and the same call goes on from there.
 
 use crate::pool::Pool;
-use crate::pool::standing::MemberStanding;
+use crate::pool::members::PoolMemberState;
 use onode_object::powers::{Extent, Resize};
 use onode_object::{Error, ErrorKind, ObjectDevice, Result};
 
@@ -21,10 +21,13 @@ impl<D: ObjectDevice> Pool<D> {
 
     /// All members, which have to take part and to have everything.
     fn sizes(&self) -> Result<Vec<Measured<'_>>> {
-        let is_whole = self.standings.lock().members.iter().all(MemberStanding::is_whole);
-        if !is_whole || self.is_read_only {
-            let why = "not all members of the pool have everything, so none gets another size";
-            return Err(Error::new(if self.is_read_only { ErrorKind::ReadOnly } else { ErrorKind::Invalid }, why));
+        if self.is_read_only {
+            return Err(Error::new(ErrorKind::ReadOnly, "the pool was opened so that nothing changes"));
+        }
+        // Those that are away have their size when they come back.
+        if let Some(lacking) = self.status().iter().find(|member| member.state != PoolMemberState::Whole) {
+            let why = format!("member {} does not have everything, so none gets another size", lacking.number);
+            return Err(Error::new(ErrorKind::Invalid, why));
         }
         let all = self.members.iter().enumerate();
         let sized = all.filter_map(|(index, member)| Some((index, member.device.resizing()?)));
