@@ -177,7 +177,7 @@ impl Class {
             Self::NewerFormat => Some("use a newer version of onode; this one leaves the image alone"),
             Self::InUse => Some("unmount it first (`onode umount DIR`), or wait until the other command ends"),
             Self::ReadOnly => Some("check the permissions of the image file and the mount options"),
-            Self::VolumeFull => Some("remove something, or make a larger image with `onode mkfs --size`"),
+            Self::VolumeFull => Some("remove something, or make the volume larger with `onode resize`"),
             Self::HostFull => Some("free space on the disk that holds the image, then try again"),
             Self::NoFuse => Some("run `modprobe fuse`, or in a container pass --device /dev/fuse --cap-add SYS_ADMIN"),
             Self::Permission => Some("run it as the owner or as root"),
