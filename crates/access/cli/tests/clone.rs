@@ -42,7 +42,12 @@ fn a_clone_of_an_image_is_changed_by_its_name() {
     let out = place.path("out");
     onode!("get", at("work"), "/file", &out).succeeds();
     assert_eq!(fs::read(&out).expect("content"), bytes(7, 300_000));
-    onode!("check", &image).succeeds();
+    assert!(onode!("check", &image).succeeds().contains("the files of 2 clones"));
+    let told = onode!("check", at("work")).succeeds();
+    assert!(told.contains("@work: clean") && told.contains(" 2 files"), "{told}");
+    let told = onode!("--json", "check", at("monday")).succeeds();
+    assert!(told.contains("\"files\": 1") && told.contains("\"clean\": true"), "{told}");
+    onode!("check", at("none")).fails(8);
     let all = listed(&onode!("--json", "clone", "list", &image).succeeds());
     let named: Vec<_> = all.iter().map(|(name, base, _)| (name.as_str(), base.as_str())).collect();
     assert_eq!(named, [("work", "monday"), ("try", "try.base")]);

@@ -1,8 +1,10 @@
 //! `onode check`: verifies everything in an image and changes nothing.
 //!
 //! Two walks that know nothing of each other: one over the raw pages of the medium with all their
-//! checksums and a recount of everything, one over the names, inodes and attributes of the files.
-//! What is wrong is a list of findings, not an error.
+//! checksums and a recount of everything, one over the names, inodes and attributes of the files,
+//! those of clones as well. What is wrong is a list of findings, not an error.
+
+mod states;
 
 use crate::bar::bar;
 use crate::location::{self, where_mounted};
@@ -10,12 +12,12 @@ use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
 use onode::medium::{MediumFinding, MediumReport, check_medium};
 use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
-use onode_console::Output;
+use onode_console::{Output, quote};
 use onode_fs::check::{Finding, Severity};
 use onode_object::{ErrorKind, ObjectDevice};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,10 +37,12 @@ const BEYOND_REPAIR: &str =
     "copy it again, whole, from where it came, or restore it from a backup: as it is nothing in it can be used";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode check disk.img\n  onode check --json disk.img\n\n\
+#[command(after_help = "Clones are checked with the volume; a snapshot is when it is named.\n\n\
+    Examples:\n  onode check disk.img\n  onode check disk.img@monday      the files of a snapshot or clone\n  \
+    onode check --json disk.img\n\n\
     Exit codes: 0 clean, 4 damage found, 8 could not check, 16 wrong usage")]
 pub struct Arguments {
-    /// The image or device spec.
+    /// The image or device spec, or IMAGE@NAME for the files of a snapshot or clone.
     image: OsString,
 }
 
@@ -51,6 +55,9 @@ pub struct Found {
     pub severity: String,
     /// What it is, as one word.
     pub kind: String,
+    /// The clone or snapshot whose files are concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// Where on the medium.
     pub place: Option<String>,
     /// The object concerned.
@@ -80,6 +87,8 @@ pub struct Report {
     files: u64,
     directories: u64,
     names: u64,
+    /// Clones whose files were looked at, too.
+    clones: usize,
     pages_read: u64,
     verified_bytes: u64,
     /// What a check of such a medium cannot verify.
@@ -87,7 +96,9 @@ pub struct Report {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match location::spec(&arguments.image).and_then(|spec| Report::of(&spec, output)) {
+    let (image, state) = Spec::state_of(&arguments.image)
+        .map_or((arguments.image.as_os_str(), None), |(image, name)| (OsStr::new(image), Some(name)));
+    match location::spec(image).and_then(|spec| Report::of_state(&spec, state, output)) {
         Ok(report) => {
             output.report(&report)?;
             Ok(if report.clean { CLEAN } else { DAMAGED })
@@ -129,11 +140,18 @@ fn explained(spec: &Spec, error: Error) -> Error {
 impl Report {
     /// Checks everything in an image.
     pub fn of(spec: &Spec, output: &Output) -> Result<Self> {
+        Self::of_state(spec, None, output)
+    }
+
+    /// The same, with the files of the clone or snapshot `state` if one is named.
+    fn of_state(spec: &Spec, state: Option<&str>, output: &Output) -> Result<Self> {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
-        let mut notes = Vec::new();
-        if medium.is_mountable {
+        let (mut notes, mut clones) = (Vec::new(), 0);
+        if let Some(name) = state.filter(|_| medium.is_mountable) {
+            files = states::of_state(spec, name)?;
+        } else if medium.is_mountable {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and
             // nothing is changed.
@@ -150,11 +168,20 @@ impl Report {
                 Err(error) => return Err(Volume::error(what, &error)),
             }
             name_files(spec, &mut findings);
+            match states::of_clones(spec) {
+                Ok((found, count)) => (findings, clones) = (findings.into_iter().chain(found).collect(), count),
+                // Where the medium is damaged the volume may not be mountable for that.
+                Err(error) if !medium.is_sound => notes.push(format!("clones could not be checked: {error}")),
+                Err(error) => return Err(error),
+            }
         }
-        findings.extend(files.findings.iter().map(Found::in_files));
+        findings.extend(files.findings.iter().map(|one| match state {
+            Some(name) => Found::in_files(one).of_state(name),
+            None => Found::in_files(one),
+        }));
         notes.extend(Left::of(spec.image_path()).into_iter().map(|left| left.text));
         Ok(Self {
-            spec: spec.to_string(),
+            spec: state.map_or_else(|| spec.to_string(), |name| format!("{spec}@{name}")),
             clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
             closed_in_order: medium.is_closed,
             notes,
@@ -163,6 +190,7 @@ impl Report {
             files: files.files,
             directories: files.directories,
             names: files.names,
+            clones,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified,
             unverified: medium.unverified,
@@ -256,6 +284,7 @@ impl Found {
             layer: "medium",
             severity: finding.severity.to_owned(),
             kind: finding.kind.clone(),
+            state: None,
             place: Some(finding.place.clone()),
             object: finding.object,
             range: finding.range,
@@ -272,6 +301,7 @@ impl Found {
             layer: "files",
             severity: format!("{:?}", finding.severity()).to_lowercase(),
             kind: format!("{:?}", finding.kind),
+            state: None,
             place: None,
             object: Some(finding.object.0),
             range: None,
@@ -283,9 +313,20 @@ impl Found {
     }
 }
 
+impl Found {
+    /// The same in the files of a clone or snapshot.
+    fn of_state(self, name: &str) -> Self {
+        Self { state: Some(name.to_owned()), ..self }
+    }
+}
+
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.severity, self.layer, self.message)?;
+        write!(f, "{}: {}", self.severity, self.layer)?;
+        if let Some(name) = &self.state {
+            write!(f, " of `{}`", quote::message(name))?;
+        }
+        write!(f, ": {}", self.message)?;
         match &self.path {
             Some(path) => write!(f, "; the file is {path}"),
             None => Ok(()),
@@ -302,6 +343,11 @@ impl fmt::Display for Report {
         write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
         write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
         write!(f, "{} of content verified", human_size(self.verified_bytes))?;
+        match self.clones {
+            0 => {}
+            1 => write!(f, ", the files of 1 clone")?,
+            clones => write!(f, ", the files of {clones} clones")?,
+        }
         for what in &self.unverified {
             write!(f, "\nnot verified: {what}")?;
         }
@@ -311,7 +357,13 @@ impl fmt::Display for Report {
         if !self.closed_in_order {
             write!(f, "\nit was not closed in order; the next mount recovers it")?;
         }
-        if !self.clean {
+        if self.findings.iter().any(|found| found.state.is_some() && !found.harmless) {
+            write!(
+                f,
+                "\nthe files of clones and snapshots are not repaired: copy what can be read out of it with `onode get`, \
+                 and delete it"
+            )?;
+        } else if !self.clean {
             write!(
                 f,
                 "\n`onode repair` repairs what can be repaired; lost bytes stay lost: restore those files from a backup, \
