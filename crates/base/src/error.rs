@@ -77,11 +77,14 @@ pub enum ErrorKind {
     // From Onode itself.
     /// Something that always holds does not: a mistake in Onode. What it concerned was not done.
     Bug,
+    // From limits of directory trees, users and groups.
+    /// More than a limit allows; nothing of it was done.
+    QuotaExceeded,
 }
 
 impl ErrorKind {
     /// Every kind, for tests and the wire codec.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::NotFound,
         Self::Exists,
         Self::NoSpace,
@@ -113,6 +116,7 @@ impl ErrorKind {
         Self::HostFull,
         Self::Conflict,
         Self::Bug,
+        Self::QuotaExceeded,
     ];
 
     /// The Linux errno of this kind (asm-generic numbering).
@@ -143,6 +147,7 @@ impl ErrorKind {
             Self::OutOfMemory => 12,
             Self::CrossDevice => 18,
             Self::Stale => 116,
+            Self::QuotaExceeded => 122,
         }
     }
 
@@ -181,6 +186,7 @@ impl ErrorKind {
             Self::HostFull => "no space left on the host",
             Self::Conflict => "a conflict",
             Self::Bug => "a mistake in Onode",
+            Self::QuotaExceeded => "over a limit",
         }
     }
 }
@@ -200,7 +206,7 @@ mod tests {
         let mut sorted = ErrorKind::ALL;
         sorted.sort();
         assert!(sorted.windows(2).all(|pair| pair[0] != pair[1]));
-        assert_eq!(ErrorKind::ALL.len(), ErrorKind::Bug as usize + 1);
+        assert_eq!(ErrorKind::ALL.len(), ErrorKind::QuotaExceeded as usize + 1);
         assert!(ErrorKind::ALL.iter().all(|kind| kind.errno() > 0));
     }
 }

@@ -132,6 +132,9 @@ impl AttributeKind {
     /// What the service of snapshots keeps on the object [`SNAPSHOTS`](ObjectId::SNAPSHOTS) and on
     /// versions; the host never sees it.
     pub const SNAPSHOT: Self = Self(8);
+    /// Limits of directory trees, users and groups with what is used of them, on the object of the
+    /// volume.
+    pub const QUOTA: Self = Self(9);
     /// Kinds from here on are free for users of the object interface.
     pub const FIRST_FREE: Self = Self(32);
     /// Kinds from here on are not: the service of snapshots says with them which attributes an

@@ -50,13 +50,15 @@ pub enum Class {
     Key,
     /// A transaction changed what somebody else changed meanwhile.
     Conflict,
+    /// A limit of a directory tree, a user or a group is reached.
+    OverLimit,
     /// A mistake in Onode itself.
     Bug,
 }
 
 impl Class {
     /// Every class, in the order of its exit code.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::General,
         Self::Usage,
         Self::NotAnImage,
@@ -75,6 +77,7 @@ impl Class {
         Self::Loss,
         Self::Key,
         Self::Conflict,
+        Self::OverLimit,
         Self::Bug,
     ];
 
@@ -100,6 +103,7 @@ impl Class {
             Self::Loss => 23,
             Self::Key => 24,
             Self::Conflict => 25,
+            Self::OverLimit => 26,
             Self::Bug => 70,
         }
     }
@@ -126,6 +130,7 @@ impl Class {
             Self::Loss => "acknowledged data is missing, and --accept-loss was not given",
             Self::Key => "the volume is encrypted, and no key that opens it was given",
             Self::Conflict => "a transaction changed what somebody else changed meanwhile",
+            Self::OverLimit => "a limit of a directory tree, a user or a group is reached",
             Self::Bug => "a bug in Onode",
         }
     }
@@ -144,6 +149,7 @@ impl Class {
             ErrorKind::ReadOnly => Self::ReadOnly,
             ErrorKind::Busy => Self::InUse,
             ErrorKind::Conflict => Self::Conflict,
+            ErrorKind::QuotaExceeded => Self::OverLimit,
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::Permission,
             // Nothing that a script could do about it; the test below has the list, so that a new
             // kind does not come here unseen.
@@ -186,6 +192,7 @@ impl Class {
             }
             Self::Key => Some("give one with --key-file FILE, --passphrase-file FILE or --keyring NAME"),
             Self::Conflict => Some("abort it and do it again; `onode tx run --retry N` does that by itself"),
+            Self::OverLimit => Some("remove something there; `onode quota report` shows the limits and what is used"),
             Self::Bug => Some("please report it, with the command and the message above"),
             Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
         }
