@@ -107,6 +107,7 @@ impl FileSystem {
         let file_system =
             Self { device, clock, options, volume, inodes, hash, transaction_bytes, scrub, state, device_read_only };
         file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
+        file_system.load_quotas(&mut file_system.lock())?;
         Ok(file_system)
     }
 
@@ -327,8 +328,10 @@ impl FileSystem {
             let first = Transaction { mutations: transaction.mutations.drain(..1).collect() };
             self.heard(self.device.commit(first, if waits { Durability::Durable } else { Durability::Buffered }))?;
         }
+        let charges = self.charge(state, &mut transaction)?;
         let durability = if waits { Durability::Durable } else { Durability::Buffered };
         self.heard(self.device.commit(transaction, durability))?;
+        Self::charged(state, &charges);
         state.statistics.transactions += 1;
         if durability == Durability::Buffered && state.unsynced_since.is_none() {
             state.unsynced_since = Some(self.now());

@@ -11,6 +11,7 @@
 //! | `inodes` | inodes, attributes, access control lists, extended attributes |
 //! | `content` | bytes of files: write-clustering cache, write-back, sizes, files as memory |
 //! | `state` | what is held in memory: nodes, handles, what the kernel knows |
+//! | `quota` | limits of directory trees, users and groups |
 //! | `volume` | settings of a volume, check and repair, orphans, hints, placement, scrubs, several processes, transactions |
 //!
 //! What is promised after a crash: `docs/semantics.md`. What is stored: `docs/format/fs.md`.
@@ -23,6 +24,7 @@ pub mod inodes;
 mod limits;
 mod names;
 pub mod options;
+pub mod quota;
 mod state;
 pub mod types;
 pub mod volume;
@@ -37,6 +39,10 @@ pub use names::path::{self, Follow};
 pub use names::rename::RenameEnd;
 pub use onode_base::ErrorKind;
 pub use options::{AccessTimes, FormatOptions, Options, WriteMode};
+pub use quota::count::QuotaCount;
+pub use quota::record::merge_quotas;
+pub use quota::told::{QUOTA, QUOTA_COUNT, QUOTA_FROM, QuotaLine, QuotaRequest};
+pub use quota::{Quota, QuotaLimits, QuotaSubject, QuotaUse};
 pub use types::{
     Allocate, Attributes, Block, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags,
     Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,

@@ -13,6 +13,7 @@ use crate::content::cluster::{DirtyRanges, blocks_of};
 use crate::inodes::inode::Inode;
 use crate::names::cache::NameCache;
 use crate::options::Options;
+use crate::quota::table::{Holder, QuotaTable};
 use crate::state::advice::Advice;
 use crate::state::handles::{Handles, OpenFile};
 use crate::state::hash::NumberMap;
@@ -56,6 +57,8 @@ pub(crate) struct Node {
     pub dirty: DirtyRanges,
     /// Space that is set aside for what the device does not have yet.
     pub promised: u64,
+    /// Bytes that are counted for limits beyond, or short of, what the device has.
+    pub charged: i64,
     /// The inode differs from the device's.
     pub inode_dirty: bool,
     /// The access time differs from the device's, and nothing else of the inode does.
@@ -94,6 +97,7 @@ impl Node {
             place: Place::Unknown,
             dirty: DirtyRanges::default(),
             promised: 0,
+            charged: 0,
             inode_dirty: false,
             access_dirty: false,
             device_accessed: 0,
@@ -211,6 +215,8 @@ pub(crate) struct State {
     pub promised: u64,
     /// The same where others see it.
     pub set_aside: Arc<AtomicU64>,
+    /// Limits of directory trees, users and groups.
+    pub quotas: QuotaTable,
     /// Views of the device, which use its space, too, are open.
     pub has_views: bool,
     /// What all file systems on the device have set aside, this one among them, if there are
@@ -247,6 +253,7 @@ impl State {
             space: 0,
             promised: 0,
             set_aside: Arc::default(),
+            quotas: QuotaTable::default(),
             has_views: false,
             ledger: None,
             ids: 0..0,
@@ -359,6 +366,30 @@ impl State {
         };
         let before = std::mem::replace(&mut node.promised, needs);
         self.set_promised(self.promised - before + needs);
+        if self.quotas.is_on() {
+            self.charge_pending(number);
+        }
+    }
+
+    /// Counts for limits what the device does not know yet of the size of a file.
+    fn charge_pending(&mut self, number: u64) {
+        let Some(node) = self.nodes.get_mut(&number) else { return };
+        // No file has more than 2^63 bytes.
+        let waits = if node.removed { 0 } else { node.size.cast_signed() - node.device_size.cast_signed() };
+        let before = std::mem::replace(&mut node.charged, waits);
+        self.quotas.add_pending(Holder::of(&node.inode), waits - before);
+    }
+
+    /// The same of all files anew, for limits that were not there before.
+    pub(crate) fn recount_pending(&mut self) {
+        self.quotas.clear_pending();
+        let dirty: Vec<u64> = self.dirty().collect();
+        for number in dirty {
+            if let Some(node) = self.nodes.get_mut(&number) {
+                node.charged = 0;
+            }
+            self.charge_pending(number);
+        }
     }
 
     /// The device has what was set aside for a file, or a part of it: that space is used now.
@@ -399,6 +430,10 @@ impl State {
         if let Some(node) = self.nodes.get_mut(&number) {
             self.dirty_bytes -= node.dirty.bytes();
             let promised = std::mem::take(&mut node.promised);
+            let charged = std::mem::take(&mut node.charged);
+            if charged != 0 {
+                self.quotas.add_pending(Holder::of(&node.inode), -charged);
+            }
             node.dirty.clear();
             node.inode_dirty = false;
             node.access_dirty = false;

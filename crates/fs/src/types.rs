@@ -166,13 +166,21 @@ pub struct Caller {
     /// Supplementary groups, if known. `None` means that whoever called has already dropped a
     /// setgid bit the caller may not set (the kernel does under `default_permissions`).
     pub groups: Option<Vec<u32>>,
+    /// It is held to limits of users and groups although it is the super-user: who really asks is
+    /// not known.
+    pub is_held: bool,
 }
 
 impl Caller {
     /// The super-user, with no umask.
     #[must_use]
     pub const fn root() -> Self {
-        Self { uid: 0, gid: 0, umask: 0, groups: None }
+        Self { uid: 0, gid: 0, umask: 0, groups: None, is_held: false }
+    }
+
+    /// Whether limits of users and groups do not hold the caller.
+    pub(crate) const fn is_unlimited(&self) -> bool {
+        self.uid == 0 && !self.is_held
     }
 
     /// Whether the caller may give a file of group `gid` the setgid bit.

@@ -45,6 +45,8 @@ const COMPRESSED: u64 = 1 << 2;
 /// Incompatible feature: there may be snapshots, for which a service below the file system keeps
 /// what changes.
 const SNAPSHOTS: u64 = 1 << 3;
+/// Incompatible feature: there may be limits, and inodes may say which tree they belong to.
+const QUOTAS: u64 = 1 << 4;
 
 /// Features a volume may have, in three sets by what code that does not know one must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl VolumeInfo {
 
     /// Features without which the volume cannot be read and that this code does not know.
     pub(crate) const fn unknown_features(&self) -> u64 {
-        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED | SNAPSHOTS)
+        self.features.incompatible & !(SEPARATE_INODES | DENSE_INODES | COMPRESSED | SNAPSHOTS | QUOTAS)
     }
 
     /// The change by which the settings on `device` say from now on that content may be compressed,
@@ -124,6 +126,17 @@ impl VolumeInfo {
     /// From now on there may be snapshots.
     pub const fn admit_snapshots(&mut self) {
         self.features.incompatible |= SNAPSHOTS;
+    }
+
+    /// Whether there may be limits.
+    #[must_use]
+    pub const fn has_quotas(&self) -> bool {
+        self.features.incompatible & QUOTAS != 0
+    }
+
+    /// From now on there may be limits.
+    pub const fn admit_quotas(&mut self) {
+        self.features.incompatible |= QUOTAS;
     }
 
     /// What becomes of a change that gives the volume of these settings the state of another one,
@@ -309,9 +322,9 @@ mod tests {
         let newer = VolumeInfo { format_version: 2, ..sample() };
         assert_eq!(mount(&newer, true).unwrap_err().kind, ErrorKind::Invalid);
         let with = |features| VolumeInfo { features, ..sample() };
-        let incompatible = with(Features { incompatible: 16, ..Features::default() });
+        let incompatible = with(Features { incompatible: 32, ..Features::default() });
         assert_eq!(mount(&incompatible, true).unwrap_err().kind, ErrorKind::Invalid);
-        let known = DENSE_INODES | COMPRESSED | SNAPSHOTS;
+        let known = DENSE_INODES | COMPRESSED | SNAPSHOTS | QUOTAS;
         assert!(mount(&with(Features { incompatible: known, ..Features::default() }), false).is_ok());
         let read_only = with(Features { read_only_compatible: 1, ..Features::default() });
         assert_eq!(mount(&read_only, false).unwrap_err().kind, ErrorKind::ReadOnly);

@@ -108,7 +108,7 @@ fn a_rename_can_leave_a_whiteout() {
     let (volume, fs) = mounted();
     let (a, b) = (mkdir(&fs, ROOT, "a"), mkdir(&fs, ROOT, "b"));
     let (x, y, inner) = (create(&fs, a, "x"), create(&fs, b, "y"), mkdir(&fs, a, "inner"));
-    let caller = Caller { uid: 7, gid: 8, umask: 0, groups: None };
+    let caller = Caller { uid: 7, gid: 8, ..Caller::default() };
     let rename = |from: (InodeNumber, &[u8]), to: (InodeNumber, &[u8]), flags| {
         let end = |(directory, name)| RenameEnd { directory, name };
         fs.rename_leaving_whiteout(&caller, end(from), end(to), flags)

@@ -10,5 +10,6 @@ mod model;
 mod paths;
 mod placement;
 mod promises;
+mod quota;
 mod scrub;
 mod threads;

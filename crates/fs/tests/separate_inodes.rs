@@ -8,6 +8,7 @@ mod directories;
 mod model;
 mod paths;
 mod promises;
+mod quota;
 mod scrub;
 mod threads;
 

@@ -47,7 +47,7 @@ impl Stack {
         let options = Options { write_mode: WriteMode::WriteThrough, ..Options::default() };
         let files = FileSystem::mount(Arc::new(device), clock.clone(), options).unwrap();
         let mut directory = InodeNumber::ROOT;
-        let caller = Caller { uid: 1000, gid: 1000, umask: 0o022, groups: None };
+        let caller = Caller { uid: 1000, gid: 1000, umask: 0o022, ..Caller::default() };
         for name in [&b"home"[..], b"user", b"documents"] {
             directory = files.make_directory(&caller, directory, name, 0o755).unwrap().inode;
         }

@@ -13,6 +13,7 @@ pub(crate) fn owner() -> Caller {
         gid: rustix::process::getegid().as_raw(),
         umask: 0,
         groups: Some(groups.into_iter().flatten().map(rustix::process::Gid::as_raw).collect()),
+        is_held: false,
     }
 }
 

@@ -164,7 +164,7 @@ fn a_file_belongs_to_whoever_makes_it() {
     let place = Place::new("owner");
     let heap = place.open();
     let files = heap.files();
-    let somebody = Caller { uid: 1000, gid: 1001, umask: 0o027, groups: Some(vec![]) };
+    let somebody = Caller { uid: 1000, gid: 1001, umask: 0o027, groups: Some(vec![]), ..Caller::default() };
     let block = heap.allocate_zeroed(10).expect("room");
     let number = heap.mm_to_file(block, b"/theirs", &somebody, 0o666).expect("a file");
     let made = files.attributes(number).unwrap();

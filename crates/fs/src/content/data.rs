@@ -115,6 +115,7 @@ impl FileSystem {
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
+        self.admit_size(state, caller, number, offset + data.len() as u64)?;
         if self.writes_through()
             && let Some(written) = self.write_directly(state, caller, number, offset, data)?
         {

@@ -19,6 +19,7 @@ impl FileSystem {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }
         if size > self.node(state, number)?.size {
+            self.admit_size(state, caller, number, size)?;
             self.reserve(state, number, size, 0)?;
         }
         let node = self.node(state, number)?;
@@ -61,6 +62,9 @@ impl FileSystem {
         }
         let end = offset.checked_add(length).filter(|end| *end <= Transaction::MAX_OBJECT_BYTES);
         let end = end.ok_or_else(|| Error::of(ErrorKind::TooLarge, number, ""))?;
+        if matches!(what, Allocate::Extend | Allocate::ZeroRange) {
+            self.admit_size(state, caller, number, end)?;
+        }
         state.statistics.changes += 1;
         match what {
             Allocate::Extend | Allocate::KeepSize => {

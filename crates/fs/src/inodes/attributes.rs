@@ -30,17 +30,20 @@ impl FileSystem {
         self.check_writable()?;
         let state = &mut *self.lock();
         self.node(state, number)?;
+        self.admit_change(state, caller, number, change)?;
         if let Some(size) = change.size {
             self.set_size(state, caller, number, size)?;
         }
         let now = self.now();
+        let is_counted = Self::is_counted_anew(state, change);
         let node = self.node(state, number)?;
         let mut inode = node.inode;
         apply(&mut inode, caller, change, now);
         let mode_changed = change.permissions.is_some();
+        let is_at_once = is_counted || (mode_changed && inode.has_xattrs) || self.keeps_nothing_back();
         if node.removed {
             node.inode = inode;
-        } else if node.is_dirty() && !(mode_changed && inode.has_xattrs) && !self.keeps_nothing_back() {
+        } else if node.is_dirty() && !is_at_once {
             // The device hears of it with the data that came before it.
             node.inode = inode;
             node.inode_dirty = true;

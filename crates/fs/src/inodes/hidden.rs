@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::inodes::attachment;
+use crate::quota::told;
 use crate::types::{Caller, InodeNumber};
 use crate::volume::explain::WHY;
 use crate::volume::hints::Hint;
@@ -39,6 +40,9 @@ impl FileSystem {
         if name == SIZE.as_bytes() {
             return Some(self.size_xattr(number));
         }
+        if told::is_ours(name) {
+            return Some(self.quota_xattr(number, name));
+        }
         attachment::is_ours(name).then(|| self.attachment_xattr(number))
     }
 
@@ -73,6 +77,9 @@ impl FileSystem {
         }
         if name == SIZE.as_bytes() {
             return Some(self.set_size_xattr(caller, number, value));
+        }
+        if told::is_ours(name) {
+            return Some(self.set_quota_xattr(caller, number, name, value));
         }
         attachment::is_ours(name).then(|| self.set_attachment_xattr(caller, number, value))
     }

@@ -25,6 +25,7 @@ const HAS_ACCESSED: u8 = 1 << 4;
 const HAS_XATTRS: u8 = 1 << 5;
 /// Dense only: the group has the number of the user and is left out.
 const SAME_GROUP: u8 = 1 << 6;
+const HAS_TREE: u8 = 1 << 7;
 
 /// Bits of the nanoseconds in the time of a birth, dense.
 const NANOSECOND_BITS: u32 = 30;
@@ -58,6 +59,9 @@ pub struct Inode {
     pub entries: u64,
     /// Whether it ever had extended attributes; if not, nobody needs to look for them.
     pub has_xattrs: bool,
+    /// The directory tree with a limit that it was made in, by the tree's own number; 0 for none.
+    /// Of a tree that has no limit any more it means nothing.
+    pub tree: u64,
     /// Whether it is stored in the dense form where that can hold it.
     pub(crate) is_dense: bool,
 }
@@ -79,6 +83,7 @@ impl Inode {
             parent: 0,
             entries: 0,
             has_xattrs: false,
+            tree: 0,
             is_dense: false,
         }
     }
@@ -102,7 +107,8 @@ impl Inode {
             | flag(HAS_CHANGED, self.changed != self.modified)
             | flag(HAS_ACCESSED, self.accessed != self.created)
             | flag(HAS_XATTRS, self.has_xattrs)
-            | flag(SAME_GROUP, is_dense && has_owner && self.uid == self.gid);
+            | flag(SAME_GROUP, is_dense && has_owner && self.uid == self.gid)
+            | flag(HAS_TREE, self.tree != 0);
         out.push((if is_dense { DENSE } else { VERSION }) << 4 | self.file_type as u8);
         out.push(flags);
         varint::put(&mut out, u64::from(self.permissions));
@@ -130,6 +136,9 @@ impl Inode {
                 Some(times) => put_signed(&mut out, times.distances[i]),
                 None => put_time(&mut out, base, time),
             }
+        }
+        if flags & HAS_TREE != 0 {
+            varint::put(&mut out, self.tree);
         }
         match self.file_type {
             FileType::Directory => {
@@ -191,6 +200,9 @@ impl Inode {
             inode.accessed = time(input, inode.created)?;
         }
         inode.has_xattrs = flags & HAS_XATTRS != 0;
+        if flags & HAS_TREE != 0 {
+            inode.tree = varint::take(input)?;
+        }
         match file_type {
             FileType::Directory => {
                 inode.parent = varint::take(input)?;
@@ -294,6 +306,7 @@ mod tests {
             inode.gid = inode.uid;
         }
         inode.has_xattrs = prng.chance(1, 2);
+        inode.tree = if prng.chance(1, 2) { prng.next_u64() } else { 0 };
         match file_type {
             FileType::Directory => (inode.parent, inode.entries) = (prng.next_u64(), prng.next_u64()),
             FileType::CharacterDevice | FileType::BlockDevice => inode.device = prng.next_u64(),
@@ -328,6 +341,15 @@ mod tests {
         inode.changed = inode.modified;
         inode.has_xattrs = true;
         let bytes = [0x04, 0x27, 0xed, 0x07, 1, 5, 0xac, 0x02, 2, 9, 0xc8, 0x01, 6, 64, 0xc8, 0x01];
+        assert_eq!(inode.encode(), bytes);
+        assert_eq!(Inode::decode(&bytes), Some(inode));
+    }
+
+    #[test]
+    fn a_tree_stands_before_what_only_directories_have() {
+        let mut inode = Inode::new(FileType::Directory, 0o700, Timestamp { seconds: 3, nanoseconds: 5 });
+        (inode.is_dense, inode.parent, inode.tree) = (true, 64, 300);
+        let bytes = [0x14, 0x80, 0xc0, 0x03, 5, 0, 0, 0xc0, 0, 0, 0, 0, 0xac, 0x02, 64, 0];
         assert_eq!(inode.encode(), bytes);
         assert_eq!(Inode::decode(&bytes), Some(inode));
     }

@@ -39,6 +39,7 @@ fn merge(before: &Inode, ours: &Inode, theirs: &Inode) -> Option<Inode> {
         accessed: ours.accessed.max(theirs.accessed),
         entries: sum(before.entries, ours.entries, theirs.entries)?,
         has_xattrs: ours.has_xattrs || theirs.has_xattrs,
+        tree: changed(before.tree, ours.tree, theirs.tree)?,
         ..*ours
     })
 }

@@ -280,6 +280,9 @@ impl FileSystem {
             }
         }
         inode.has_xattrs = !inherited.is_empty();
+        inode.tree = state.quotas.tree_of(directory);
+        let counted = if let New::Link(target) = what { target.len() as u64 } else { 0 };
+        Self::admit_new_file(state, caller, &inode, counted)?;
         let hints = self.advice(state, parent)?.add_to(Self::hints(file_type, parent));
         self.inodes.create(transaction, number.object(), hints, &inode);
         if inode.has_xattrs {
@@ -356,6 +359,7 @@ impl FileSystem {
         if inode.links >= LINKS_MAX {
             return Err(Error::of(ErrorKind::TooManyLinks, number, ""));
         }
+        Self::check_tree(state, number, &inode, &directory)?;
         if self.find_name(state, parent, name)?.is_some() {
             return Err(Error::new(ErrorKind::Exists, ""));
         }

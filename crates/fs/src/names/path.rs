@@ -11,6 +11,8 @@ use onode_base::ErrorKind;
 /// Most symbolic links on the way to one file.
 const LINKS_FOLLOWED_MAX: u32 = 40;
 const READ_BYTES: usize = 1 << 20;
+/// Directories on the way to another one, at most.
+const DEPTH_MAX: usize = 1 << 16;
 const NAMES_AT_ONCE: usize = 256;
 
 /// Whether to follow a symbolic link at the end of a path.
@@ -177,6 +179,29 @@ impl FileSystem {
             }
         }
         Ok(removed)
+    }
+
+    /// The path of a directory, by the names that it and those above it have.
+    ///
+    /// # Errors
+    /// `NotDirectory`; `Corrupt` if a name is missing; the device's errors.
+    pub fn path_of_directory(&self, number: InodeNumber) -> Result<Vec<u8>> {
+        let mut names = Vec::new();
+        let mut at = number;
+        while at != InodeNumber::ROOT {
+            let above = InodeNumber(self.directory(&mut self.lock(), at)?.parent);
+            let mut name = None;
+            self.read_directory(above, 2, &mut |entry| {
+                name = (entry.inode == at).then(|| entry.name.clone());
+                name.is_none()
+            })?;
+            // More on the way than there can be: a damaged volume may have a circle.
+            let name = name.filter(|_| names.len() < DEPTH_MAX);
+            names.push(name.ok_or_else(|| Error::of(ErrorKind::Corrupt, at, "a directory has no name; run fsck"))?);
+            at = above;
+        }
+        names.reverse();
+        Ok([&b"/"[..], &names.join(&b'/')].concat())
     }
 
     fn some_names(&self, directory: InodeNumber, cursor: u64) -> Result<Vec<DirectoryEntry>> {

@@ -125,6 +125,7 @@ impl FileSystem {
             Some(false) if is_directory => return Err(ErrorKind::NotDirectory.into()),
             _ => {}
         }
+        let adopted = self.check_trees(state, from.directory, to.directory, source)?;
         // The new name must not lead to less than was written before.
         if !is_planted(Bug::RenameBeforeData) {
             self.write_back_file(state, source_number)?;
@@ -171,10 +172,14 @@ impl FileSystem {
         changes.touch(self, state, from.directory, to.directory, now)?;
         let moved = changes.inode(self, state, source_number)?;
         moved.changed = now;
+        moved.tree = adopted.unwrap_or(moved.tree);
         if is_directory {
             moved.parent = to.directory.0;
         }
         changes.finish(self, state, transaction)?;
+        if is_directory && adopted.is_some() {
+            state.quotas.look_into(source.inode);
+        }
         match whiteout {
             Some((number, inode)) => {
                 self.admit_whiteout(state, number, inode);
@@ -197,6 +202,10 @@ impl FileSystem {
         let now = self.now();
         let mut changes = Changes::default();
         let mut transaction = Transaction::new();
+        let adopted = [
+            self.check_trees(state, from.directory, to.directory, source)?,
+            self.check_trees(state, to.directory, from.directory, target)?,
+        ];
         for (moved, into) in [(target, from), (source, to)] {
             let number = InodeNumber(moved.inode);
             if moved.file_type == FileType::Directory {
@@ -213,18 +222,46 @@ impl FileSystem {
         let directory = changes.inode(self, state, to.directory)?;
         directory.links = (directory.links + leaving).saturating_sub(coming);
         changes.touch(self, state, from.directory, to.directory, now)?;
-        for (number, parent) in [(source_number, to.directory), (target_number, from.directory)] {
+        let moved = [(source_number, to.directory), (target_number, from.directory)];
+        for ((number, parent), adopted) in moved.into_iter().zip(adopted) {
             let inode = changes.inode(self, state, number)?;
             inode.changed = now;
+            inode.tree = adopted.unwrap_or(inode.tree);
             if inode.is_directory() {
                 inode.parent = parent.0;
             }
         }
         changes.finish(self, state, transaction)?;
+        for (moved, _) in [source, target].into_iter().zip(adopted).filter(|(_, adopted)| adopted.is_some()) {
+            if moved.file_type == FileType::Directory {
+                state.quotas.look_into(moved.inode);
+            }
+        }
         self.cache_name(state, from.directory, from.name, target);
         self.cache_name(state, to.directory, to.name, source);
         state.directory_moves += u64::from(leaving + coming);
         Ok(())
+    }
+
+    /// That a file which gets a name in another directory stays in its tree with a limit, or
+    /// outside of all. Returns the tree that it comes into if that is being counted and was in the
+    /// directory before without having been met.
+    fn check_trees(
+        &self,
+        state: &mut State,
+        from: InodeNumber,
+        to: InodeNumber,
+        moved: CachedName,
+    ) -> Result<Option<u64>> {
+        if !state.quotas.is_on() {
+            return Ok(None);
+        }
+        let number = InodeNumber(moved.inode);
+        let (directory, file) = (self.directory(state, to)?, self.node(state, number)?.inode);
+        if from == to {
+            return Ok(state.quotas.adopts(&directory, &file));
+        }
+        Self::check_tree(state, number, &file, &directory).map(|()| None)
     }
 
     /// Where a name that was just found is stored.

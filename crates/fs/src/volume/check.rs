@@ -8,6 +8,7 @@
 mod judge;
 mod repair;
 mod settings;
+mod usage;
 mod walk;
 
 use crate::error::{Error, Result};
@@ -87,6 +88,14 @@ pub enum FindingKind {
     XattrsHidden,
     /// The object with the value of an extended attribute is missing or has another size.
     XattrValueWrong,
+    /// A limit cannot be decoded.
+    QuotaDamaged,
+    /// A limit is for a directory that does not exist.
+    QuotaOfNothing,
+    /// What a limit says is used of its bytes is wrong.
+    WrongQuotaBytes,
+    /// What a limit says is used of its files is wrong.
+    WrongQuotaFiles,
 }
 
 impl FindingKind {
@@ -112,8 +121,15 @@ impl FindingKind {
             | Self::XattrDamaged
             | Self::XattrMisplaced
             | Self::XattrsHidden
-            | Self::XattrValueWrong => Severity::Error,
-            Self::WrongEntryCount | Self::WrongLinkCount | Self::LostObject | Self::OrphanMissing => Severity::Warning,
+            | Self::XattrValueWrong
+            | Self::QuotaDamaged => Severity::Error,
+            Self::WrongEntryCount
+            | Self::WrongLinkCount
+            | Self::LostObject
+            | Self::OrphanMissing
+            | Self::QuotaOfNothing
+            | Self::WrongQuotaBytes
+            | Self::WrongQuotaFiles => Severity::Warning,
             Self::Orphan => Severity::Note,
         }
     }
@@ -147,6 +163,10 @@ impl FindingKind {
             Self::XattrMisplaced => "an extended attribute is where no search finds it",
             Self::XattrsHidden => "extended attributes are hidden",
             Self::XattrValueWrong => "the value of an extended attribute is missing or cut",
+            Self::QuotaDamaged => "a limit is damaged",
+            Self::QuotaOfNothing => "a limit is for a directory that does not exist",
+            Self::WrongQuotaBytes => "what a limit says is used of its bytes is wrong",
+            Self::WrongQuotaFiles => "what a limit says is used of its files is wrong",
         }
     }
 }
@@ -267,7 +287,7 @@ pub(crate) fn load_settings(device: &dyn ObjectDevice) -> Result<Option<(NameHas
 }
 
 pub(crate) fn check_with(device: &dyn ObjectDevice, hash: NameHash, inodes: Inodes) -> Result<Report> {
-    let mut walk = walk::Walk::new(device, hash, inodes);
+    let mut walk = walk::Walk::new(device, hash, inodes, usage::Usage::load(device)?);
     walk.inodes()?;
     walk.orphans()?;
     walk.contents()?;

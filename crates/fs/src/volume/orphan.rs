@@ -181,7 +181,10 @@ impl FileSystem {
                 let mut transaction = Transaction::new();
                 self.remove_orphan(ObjectId(number), &mut transaction)?;
                 Self::remove_orphan_mark(&mut transaction, InodeNumber(number));
+                let state = &mut *self.lock();
+                let charges = self.charge(state, &mut transaction)?;
                 self.device.commit(transaction, Durability::Buffered)?;
+                Self::charged(state, &charges);
                 any = true;
             }
         }

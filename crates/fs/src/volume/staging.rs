@@ -24,6 +24,8 @@ pub struct ViewStart {
     /// Renames of directories so far: two of them can make a circle that neither makes alone, so a
     /// transaction with some is refused if others were made meanwhile.
     directory_moves: u64,
+    /// Sets of limits so far: what a transaction changes is counted for those that it began with.
+    quota_changes: u64,
     /// Changes of other processes so far: of those nobody tells which files they concern.
     seen: u64,
 }
@@ -43,7 +45,9 @@ impl FileSystem {
     /// As [`mount`](Self::mount).
     pub fn mount_view(view: Arc<dyn ObjectDevice>, clock: Arc<dyn Clock>, options: Options) -> Result<Self> {
         let hash = crate::names::slots::NameHash::new(VolumeInfo::load(view.as_ref())?.hash_key);
-        Self::assemble(view, clock, options, hash)
+        let files = Self::assemble(view, clock, options, hash)?;
+        files.lock().quotas.is_view = true;
+        Ok(files)
     }
 
     /// Gives the device all that is dirty, so that a view which is begun now shows it, and tells
@@ -57,7 +61,8 @@ impl FileSystem {
         let state = &mut *self.lock();
         self.write_back_all(state)?;
         state.has_views = true;
-        Ok(ViewStart { directory_moves: state.directory_moves, seen: state.seen })
+        let quota_changes = state.quotas.changes;
+        Ok(ViewStart { directory_moves: state.directory_moves, quota_changes, seen: state.seen })
     }
 
     /// No view is open any more.
@@ -122,12 +127,20 @@ impl FileSystem {
             let why = "directories were renamed in the transaction and by somebody else";
             return Err(Error::new(ErrorKind::Conflict, why));
         }
+        if start.quota_changes != state.quotas.changes || state.quotas.forming.is_some() {
+            let why = "limits were set or removed while the transaction was open";
+            return Err(Error::new(ErrorKind::Conflict, why));
+        }
         let (told, objects) = self.heard(commit())?;
         state.directory_moves += moves;
         state.space = 0;
         state.names.clear();
+        let is_counted = state.quotas.is_on();
         for object in objects {
             self.look_again_at(state, object);
+        }
+        if is_counted {
+            self.reread_quotas(state)?;
         }
         Ok(told)
     }

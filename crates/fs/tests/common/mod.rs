@@ -69,7 +69,7 @@ pub fn root() -> Caller {
 }
 
 pub fn user(uid: u32, gid: u32) -> Caller {
-    Caller { uid, gid, umask: 0, groups: None }
+    Caller { uid, gid, ..Caller::default() }
 }
 
 pub fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {

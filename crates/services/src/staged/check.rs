@@ -19,6 +19,8 @@ pub(crate) type Merged = BTreeMap<(ObjectId, AttributeKey), Vec<u8>>;
 /// Two changes of one attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOf<'a> {
+    /// Which attribute.
+    pub key: AttributeKey,
     /// What it was when the transaction first looked at it.
     pub before: &'a [u8],
     /// What the transaction wants it to be.
@@ -30,7 +32,8 @@ pub struct MergeOf<'a> {
 /// What whoever knows the meaning of objects says of them.
 pub trait Rules: Send + Sync {
     /// Both changes of an attribute together; `None` if they contradict each other. Only values of
-    /// the kind [`INODE`](onode_object::AttributeKind::INODE) come here.
+    /// the kinds [`INODE`](onode_object::AttributeKind::INODE) and
+    /// [`QUOTA`](onode_object::AttributeKind::QUOTA) come here.
     fn merge(&self, _of: &MergeOf<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -101,7 +104,9 @@ impl<D: ObjectDevice + ?Sized> Check<'_, D> {
             }
             let theirs = self.staged.inner.attribute(object, *key)?;
             let together = match (self.touched.kept(object, *key), ours, &theirs) {
-                (Some(before), Some(ours), Some(theirs)) => self.staged.rules.merge(&MergeOf { before, ours, theirs }),
+                (Some(before), Some(ours), Some(theirs)) => {
+                    self.staged.rules.merge(&MergeOf { key: *key, before, ours, theirs })
+                }
                 _ => None,
             };
             let Some(together) = together else {

@@ -1,7 +1,7 @@
 //! What a view has looked at, and when for the first time.
 //!
-//! Values of inodes are kept as they were then: who changes one bases that on what it saw, and two
-//! changes of one directory are put together from what both of them began with.
+//! Values of inodes and limits are kept as they were then: who changes one bases that on what it
+//! saw, and two changes of one directory are put together from what both of them began with.
 
 use onode_object::{AttributeKey, AttributeKind, ObjectId};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(crate) struct Touched {
 
 /// Whether what an attribute was is to be kept.
 pub(crate) fn is_kept(key: AttributeKey) -> bool {
-    key.kind == AttributeKind::INODE
+    [AttributeKind::INODE, AttributeKind::QUOTA].contains(&key.kind)
 }
 
 impl Touched {

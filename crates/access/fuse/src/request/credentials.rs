@@ -18,7 +18,7 @@ pub(crate) struct Who {
 
 /// Who asks, for what the kernel has checked already.
 pub(crate) const fn caller(who: Who, umask: u32) -> Caller {
-    Caller { uid: who.uid, gid: who.gid, umask, groups: None }
+    Caller { uid: who.uid, gid: who.gid, umask, groups: None, is_held: false }
 }
 
 /// Who asks, for what depends on all groups and on whether set-id bits may stay: the super-user, or
@@ -30,7 +30,8 @@ pub(crate) fn caller_with_groups(who: Who) -> Caller {
     }
     // Who is not known to be in a group is not.
     let groups = found.map_or_else(Vec::new, |found| found.groups);
-    Caller { uid: who.uid.max(1), gid: who.gid, umask: 0, groups: Some(groups) }
+    // The super-user without that capability is not the super-user of limits either.
+    Caller { uid: who.uid.max(1), gid: who.gid, umask: 0, groups: Some(groups), is_held: false }
 }
 
 /// Whether who asks may know of the attributes of administrators. A capability of other users is

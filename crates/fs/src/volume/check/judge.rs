@@ -1,5 +1,6 @@
 //! Judging: what was collected must add up.
 
+use super::usage;
 use super::walk::{Seen, Walk};
 use super::{Finding, FindingKind, Report};
 use crate::types::FileType;
@@ -21,6 +22,7 @@ pub(super) fn judge(mut walk: Walk<'_>) -> Report {
         }
     }
     cycles(&mut walk);
+    usage::judge(&mut walk);
     walk.report.findings.sort_by_key(|finding| (finding.kind, finding.object, finding.slot));
     walk.report
 }

@@ -11,6 +11,7 @@ use crate::inodes::xattr::Xattr;
 use crate::inodes::{Found, Inodes};
 use crate::names::entry::Entry;
 use crate::names::slots::{NameHash, PASSED, Slots};
+use crate::quota::record::QuotaRecord;
 use crate::types::FileType;
 use crate::volume::VOLUME;
 use onode_base::Timestamp;
@@ -108,6 +109,10 @@ impl Repair<'_> {
             FindingKind::OrphanMissing | FindingKind::OrphanNamed => {
                 transaction.remove_attribute(VOLUME, AttributeKey::new(AttributeKind::ORPHAN, object.0));
             }
+            FindingKind::QuotaDamaged | FindingKind::QuotaOfNothing => {
+                transaction.remove_attribute(VOLUME, AttributeKey::new(AttributeKind::QUOTA, slot));
+            }
+            FindingKind::WrongQuotaBytes | FindingKind::WrongQuotaFiles => self.fix_quota(transaction, finding)?,
             // The next mount does it; it is done already; or nobody can.
             FindingKind::Orphan | FindingKind::VolumeDamaged | FindingKind::Unreadable => {}
         }
@@ -225,6 +230,20 @@ impl Repair<'_> {
             _ => inode.links = u32::try_from(expected).unwrap_or(u32::MAX),
         }
         self.inodes.store(transaction, finding.object, &inode);
+        Ok(())
+    }
+
+    /// Has a limit say what was counted.
+    fn fix_quota(&self, transaction: &mut Transaction, finding: &Finding) -> Result<()> {
+        let key = AttributeKey::new(AttributeKind::QUOTA, finding.slot.unwrap_or_default());
+        let stored = self.device.attribute(VOLUME, key)?;
+        let Some(mut record) = stored.and_then(|bytes| QuotaRecord::decode(&bytes)) else { return Ok(()) };
+        let counted = finding.expected.unwrap_or_default();
+        match finding.kind {
+            FindingKind::WrongQuotaBytes => record.used.bytes = counted,
+            _ => record.used.files = counted,
+        }
+        transaction.set_attribute(VOLUME, key, record.encode());
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::inodes::Inodes;
 use crate::inodes::inode::INODE_KEY;
 use crate::options::FormatOptions;
+use crate::quota::record;
 use crate::volume::{MAGIC, VOLUME, VOLUME_KEY, VolumeInfo};
 use onode_base::{ErrorKind, Timestamp, varint};
 use onode_object::{Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
@@ -34,11 +35,16 @@ pub(super) fn make_anew(device: &dyn ObjectDevice, now: Timestamp, hash_key: [u8
     let is_empty = objects.iter().all(|object| *object == VOLUME);
     let inodes = if is_empty { Inodes::default() } else { kept_inodes(device, &objects)? };
     let options = FormatOptions { uuid: device.info().uuid, hash_key, inodes, ..FormatOptions::default() };
+    let mut info = VolumeInfo::new(&options, now);
     let mut transaction = Transaction::new();
+    // Limits that are left hold on.
+    if record::list(device).is_ok_and(|limits| !limits.is_empty()) {
+        info.admit_quotas();
+    }
     if device.stat(VOLUME).is_err() {
         transaction.create(VOLUME, Hints { kind: ObjectKind::Volume, embed: true, ..Hints::default() });
     }
-    transaction.set_attribute(VOLUME, VOLUME_KEY, VolumeInfo::new(&options, now).encode());
+    transaction.set_attribute(VOLUME, VOLUME_KEY, info.encode());
     Ok(device.commit(transaction, Durability::Durable)?)
 }
 

@@ -1,5 +1,6 @@
 //! Collecting: every object, every inode, every name and attribute, once each and in order.
 
+use super::usage::Usage;
 use super::{Finding, FindingKind, Report};
 use crate::error::Result;
 use crate::inodes::xattr::{Value, Xattr};
@@ -50,13 +51,15 @@ pub(super) struct Walk<'a> {
     pub seen: BTreeMap<u64, Seen>,
     pub named_in: BTreeMap<u64, NamedIn>,
     pub report: Report,
+    /// What limits say is used, and what is.
+    pub usage: Usage,
     /// Files whose inode says that they have no extended attributes.
     hidden: BTreeSet<u64>,
     unreadable: BTreeSet<u64>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(device: &'a dyn ObjectDevice, hash: NameHash, inodes: Inodes) -> Self {
+    pub(super) fn new(device: &'a dyn ObjectDevice, hash: NameHash, inodes: Inodes, usage: Usage) -> Self {
         Self {
             device,
             hash,
@@ -64,6 +67,7 @@ impl<'a> Walk<'a> {
             seen: BTreeMap::new(),
             named_in: BTreeMap::new(),
             report: Report::default(),
+            usage,
             hidden: BTreeSet::new(),
             unreadable: BTreeSet::new(),
         }
@@ -119,6 +123,9 @@ impl<'a> Walk<'a> {
             self.find(Finding::new(FindingKind::InodeDamaged, number));
         }
         let inode = found.and_then(Found::sound);
+        if let Some(inode) = &inode {
+            self.usage.count(inode, stat.size);
+        }
         match inode.map(|inode| inode.file_type) {
             Some(FileType::Directory) => self.report.directories += 1,
             Some(_) => {

@@ -6,8 +6,8 @@ use crate::open::access::volume_error;
 use crate::spec::Spec;
 use onode_base::ErrorKind;
 use onode_fs::volume::VolumeInfo;
-use onode_fs::{Inodes, merge_inodes};
-use onode_object::{ObjectDevice, ObjectId};
+use onode_fs::{Inodes, merge_inodes, merge_quotas};
+use onode_object::{AttributeKind, ObjectDevice, ObjectId};
 use onode_services::{MergeOf, Rules, Staged, View};
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,10 @@ impl OfFiles {
 
 impl Rules for OfFiles {
     fn merge(&self, of: &MergeOf<'_>) -> Option<Vec<u8>> {
-        merge_inodes(of.before, of.ours, of.theirs)
+        match of.key.kind {
+            AttributeKind::QUOTA => merge_quotas(of.before, of.ours, of.theirs),
+            _ => merge_inodes(of.before, of.ours, of.theirs),
+        }
     }
 
     /// Whoever looks for a path reads the inodes of all directories on it.
