@@ -298,8 +298,12 @@ impl Adaptor {
         directory::list(&place, number, offset, plus.then_some(self.ttl(number)), take)
     }
 
-    pub(crate) fn space(&self) -> StatFs {
-        self.files.statfs()
+    /// Space and numbers of the volume, or of the tree with a limit that a file is in.
+    pub(crate) fn space(&self, number: INodeNo) -> StatFs {
+        match self.at(number) {
+            Ok(place) if place.is_main() && !Faces::owns(number) => place.statfs_at(place.inode(number)),
+            _ => self.files.statfs(),
+        }
     }
 
     pub(crate) fn set_xattr(&self, who: Who, number: INodeNo, to: Xattr<'_>) -> Result<(), Errno> {

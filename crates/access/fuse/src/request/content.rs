@@ -27,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) owner: Option<LockOwner>,
     /// A write takes the set-id bits away.
     pub(crate) takes_bits: bool,
+    /// It is no write of what the kernel kept of anybody.
+    pub(crate) is_of_caller: bool,
 }
 
 impl Adaptor {
@@ -84,11 +86,11 @@ impl Adaptor {
             };
             (written, caller.clone())
         };
-        // The caller of a write from the kernel's cache is unknown.
+        // Whose write it is that comes from the kernel's cache is unknown, and then limits hold.
         let (written, caller) = match asked.takes_bits {
             true if place.is_within() => write(&caller_with_groups(who)),
             true => self.set_id.taking_bits(who, number, &place, write),
-            false => write(&Caller::root()),
+            false => write(&Caller { is_held: who.uid != 0 || !asked.is_of_caller, ..Caller::root() }),
         };
         let may_wait = !appends && place.is_main();
         match written {

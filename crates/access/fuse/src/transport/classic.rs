@@ -248,7 +248,7 @@ impl Filesystem for Classic {
         reply: ReplyData,
     ) {
         let _served = self.serve(Kind::Read);
-        let asked = Asked { number, offset, flags, owner, takes_bits: false };
+        let asked = Asked { number, offset, flags, owner, takes_bits: false, is_of_caller: true };
         BUFFER.with_borrow_mut(|buffer| {
             let size = size as usize;
             if buffer.len() < size {
@@ -276,7 +276,8 @@ impl Filesystem for Classic {
         let _served = self.serve(Kind::Write);
         // The kernel says whether this write takes the set-id bits away.
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let asked = Asked { number, offset, flags, owner, takes_bits };
+        let is_of_caller = !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let asked = Asked { number, offset, flags, owner, takes_bits, is_of_caller };
         self.0.write(who(request), &asked, data, reply);
     }
 
@@ -365,9 +366,9 @@ impl Filesystem for Classic {
         answer_empty(self.sync(number, data_only), reply);
     }
 
-    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
         let _served = self.serve(Kind::Statfs);
-        let stat = self.space();
+        let stat = self.space(number);
         reply.statfs(
             stat.blocks,
             stat.blocks_free,

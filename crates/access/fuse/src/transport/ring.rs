@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// A read or write names the owner of what it asks for (`FUSE_READ_LOCKOWNER` and of writes).
 const HAS_OWNER: u32 = 1 << 1;
+/// A write is of what the kernel kept (`FUSE_WRITE_CACHE`).
+const FROM_CACHE: u32 = 1;
 /// A write takes the set-id bits away (`FUSE_WRITE_KILL_SUIDGID`).
 const TAKES_BITS: u32 = 1 << 2;
 /// A sync is for content alone (`FUSE_FSYNC_FDATASYNC`).
@@ -107,6 +109,7 @@ fn asked(head: &Head, fields: Fields<'_>, takes_bits: bool) -> Asked {
         flags: OpenFlags(fields.u32(32).cast_signed()),
         owner: (flags & HAS_OWNER != 0).then(|| LockOwner(fields.u64(24))),
         takes_bits,
+        is_of_caller: flags & FROM_CACHE == 0,
     }
 }
 
@@ -244,7 +247,7 @@ fn file(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8]) 
         code::RELEASE | code::RELEASEDIR => Ok(0),
         code::FLUSH => adaptor.flush(number).map(|()| 0),
         code::FSYNC | code::FSYNCDIR => adaptor.sync(number, data_only).map(|()| 0),
-        code::STATFS => encoded(payload, |to| to.space(&adaptor.space())),
+        code::STATFS => encoded(payload, |to| to.space(&adaptor.space(number))),
         code::FALLOCATE => {
             let range = Range { offset: fields.u64(8), length: fields.u64(16) };
             adaptor.allocate(who, number, range, fields.u32(24).cast_signed()).map(|()| 0)
