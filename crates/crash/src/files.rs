@@ -3,6 +3,7 @@
 pub mod brim;
 pub mod calls;
 pub mod cases;
+pub mod limited;
 pub mod look;
 pub mod program;
 pub mod state;

@@ -4,6 +4,7 @@ use crate::explore::Plan;
 use crate::files::brim::{self, Step};
 use crate::files::calls::{self, Call};
 use crate::files::cases;
+use crate::files::limited;
 use crate::files::look::{self, Allowed, compare, look};
 use crate::files::program::Program;
 use crate::files::state::FileState;
@@ -19,8 +20,8 @@ use onode_object::ObjectDevice;
 use std::sync::Arc;
 
 /// The ways of using files, and the variants of damage tried at each operation; 0 for all.
-pub const FILE_WORKLOADS: [(&str, usize); 6] =
-    [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3), (brim::NAME, 2)];
+pub const FILE_WORKLOADS: [(&str, usize); 7] =
+    [("pair", 0), ("triple", 5), ("random", 4), ("clean", 2), ("full", 3), (limited::NAME, 2), (brim::NAME, 2)];
 
 /// One way of using files, on one device, in one write mode.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,11 @@ impl<K: Kind> FileWorkload<K> {
             index /= then.len();
         }
         sequence
+    }
+
+    /// Whether there are limits.
+    fn is_limited(&self) -> bool {
+        self.name == limited::NAME
     }
 
     fn all(&self) -> Vec<Call> {
@@ -156,6 +162,9 @@ impl<K: Kind> Workload for FileWorkload<K> {
         let clock = Arc::new(ManualClock::at(1_000_000_000));
         let fs = FileSystem::mount(Arc::new(device), clock.clone(), Options::default()).map_err(unexpected("mount"))?;
         let state = calls::begin(&fs, &clock)?;
+        if self.is_limited() {
+            limited::begin(&fs)?;
+        }
         fs.unmount().map_err(unexpected("unmount"))?;
         drop(fs);
         Ok((medium.image(), state))
@@ -164,6 +173,7 @@ impl<K: Kind> Workload for FileWorkload<K> {
     fn steps(&self) -> u32 {
         match self.name {
             "random" => 50,
+            limited::NAME => limited::STEPS,
             "clean" => 700,
             "full" => 250,
             brim::NAME => brim::STEPS,
@@ -191,9 +201,13 @@ impl<K: Kind> Workload for FileWorkload<K> {
                     Step::Reopen => self.reopen(system, run),
                 }
             }
-            "random" | "clean" | "full" => {
+            "random" | "clean" | "full" | limited::NAME => {
+                if self.is_limited() && run.prng.chance(1, 6) {
+                    let change = |_: &K::Medium| limited::change(&system.fs).map(|()| (false, None));
+                    return run.call(|| "a limit is set or removed".into(), change);
+                }
                 let total = system.fs.statfs().blocks * 4096;
-                let most = if self.name == "random" { 1500 } else { 5000 };
+                let most = if matches!(self.name, "random" | limited::NAME) { 1500 } else { 5000 };
                 let aims_full = self.name == "full" || (self.name == "clean" && run.state.bytes() < total * 3 / 5);
                 let mut call = calls::any(&run.state, &mut run.prng, most, aims_full, self.kind.has_memory());
                 let files = run.state.files.len();
@@ -257,6 +271,9 @@ impl<K: Kind> Workload for FileWorkload<K> {
 
     fn verify(&self, system: &Mounted<K::Device>, state: &FileState) -> Result<(), Violation> {
         self.kind.verify(&system.device)?;
+        if self.is_limited() {
+            limited::verify(&system.fs, state)?;
+        }
         // One object a file, or two, and the one of the volume: nothing without a name is left
         // over.
         let each = if self.kind.inodes() == Inodes::Separate { 2 } else { 1 };
