@@ -4,6 +4,7 @@
 mod files;
 pub mod helpers;
 mod mounts;
+mod quota;
 mod shell;
 mod state;
 mod tiers;
@@ -138,6 +139,8 @@ enum Verb {
     Send(send::Arguments),
     /// Give a volume the files of a stream that `onode send` wrote.
     Receive(receive::Arguments),
+    /// Limit the bytes and the number of files of directories, users and groups.
+    Quota(quota::Arguments),
     /// Divide storage-class memory into spaces: list, create, resize, remove.
     Spaces(spaces::Arguments),
     /// Run `onode-lab`, the command that measures what workloads cost on simulated devices.
@@ -217,6 +220,7 @@ impl Command {
             Verb::Clone(arguments) => clone::run(arguments, output),
             Verb::Send(arguments) => send::run(arguments, output),
             Verb::Receive(arguments) => receive::run(arguments, output),
+            Verb::Quota(arguments) => quota::run(arguments, output),
             Verb::Spaces(arguments) => spaces::run(arguments, output),
             Verb::Lab(arguments) => lab::run(arguments, self.json),
             Verb::Dump(arguments) => dump::run(arguments, output),

@@ -18,6 +18,7 @@ mod label;
 mod mkfs;
 mod mount;
 mod pool;
+mod quota;
 mod requests;
 mod resize;
 mod scrub;

@@ -185,7 +185,7 @@ fn names_of<'a>(subject: &Subject, found: impl IntoIterator<Item = &'a ScrubFind
 }
 
 /// A number that hardly any other process has.
-fn own_number() -> u64 {
+pub fn own_number() -> u64 {
     let now = SystemClock.now();
     let time = now.seconds as u64 * 1_000_000 + u64::from(now.nanoseconds) / 1000;
     (time << 22 | u64::from(std::process::id())).max(1)
