@@ -163,6 +163,7 @@ impl FileSystem {
         }
         self.look_whether_writable();
         let now = self.clock.now();
+        self.give_up_quota(now.seconds);
         let any_written = self.write_back_aged(now);
         let moves = {
             let state = &mut *self.lock();

@@ -455,12 +455,19 @@ fn a_limit_that_was_not_counted_to_the_end_is_none() {
     assert_eq!(kind(fs.step_quota(1, 64)), ErrorKind::Busy);
     fs.rename(mail, b"f1", ROOT, b"f1", RenameFlags::Replace).unwrap();
     fs.begin_quota(2, subject, limits(10, 10)).unwrap();
+    assert_eq!(kind(fs.rename(mail, b"f2", ROOT, b"mail", RenameFlags::Exchange)), ErrorKind::CrossDevice);
+    // Nobody waits for a program that is gone.
+    volume.clock.advance(31 * SECOND);
+    fs.tick();
+    assert_eq!(kind(fs.step_quota(2, 64)), ErrorKind::Busy);
+    fs.rename(mail, b"f2", ROOT, b"f2", RenameFlags::Replace).unwrap();
+    fs.begin_quota(2, subject, limits(10, 10)).unwrap();
     fs.step_quota(2, 64).unwrap();
     fs.sync().unwrap();
     let fs = volume.crash(fs);
     assert_eq!(fs.quotas().unwrap(), []);
     fs.set_quota(subject, limits(1000, 1000)).unwrap();
-    assert_eq!(used(&fs, subject).1, 200);
+    assert_eq!(used(&fs, subject).1, 199);
     settle(&volume, &fs);
 }
 
@@ -481,10 +488,19 @@ fn a_wrong_count_is_told_and_mended() {
     let end = wrong.len();
     wrong[end - 16] ^= 1;
     wrong[end - 8] ^= 2;
-    let finding =
-        |kind, slot: u64| Finding { kind, object: VOLUME, slot: Some(slot), name: None, expected: None, found: None };
-    let counts =
-        |kind, expected, found| Finding { expected: Some(expected), found: Some(found), ..finding(kind, key.index) };
+    let finding = |kind, slot: u64, whom: &str| Finding {
+        kind,
+        object: VOLUME,
+        slot: Some(slot),
+        name: Some(whom.as_bytes().to_vec()),
+        expected: None,
+        found: None,
+    };
+    let counts = |kind, expected, found| Finding {
+        expected: Some(expected),
+        found: Some(found),
+        ..finding(kind, key.index, &format!("limit of directory {}", mail.0))
+    };
     let expect = |expected: &[Finding]| {
         assert_eq!(check(volume.device.as_ref()).unwrap().findings, expected);
         let repaired = repair(volume.device.as_ref(), Timestamp::default(), [0; 16]).unwrap();
@@ -500,13 +516,14 @@ fn a_wrong_count_is_told_and_mended() {
     let device: Arc<dyn ObjectDevice> = volume.device.clone();
     let refused = FileSystem::mount(device, volume.clock.clone(), Options::default());
     assert_eq!(kind(refused), ErrorKind::Corrupt);
-    expect(&[finding(FindingKind::QuotaDamaged, damaged.index)]);
+    expect(&[finding(FindingKind::QuotaDamaged, damaged.index, "limit of user 5")]);
     // A limit of a directory that is not there.
     let lost = AttributeKey::new(AttributeKind::QUOTA, 1 << 40);
     let mut of_nothing = vec![1, 0, 0, 0xff, 0x7f];
     of_nothing.extend_from_slice(&[0; 16]);
     set(lost, of_nothing);
-    let told = Finding { found: Some(0x3fff), ..finding(FindingKind::QuotaOfNothing, lost.index) };
+    let told =
+        Finding { found: Some(0x3fff), ..finding(FindingKind::QuotaOfNothing, lost.index, "limit of directory 16383") };
     expect(&[told]);
     assert_eq!(volume.mount().quotas().unwrap().len(), 1);
     // Lost settings of the volume take no limit with them.

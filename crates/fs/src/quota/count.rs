@@ -39,6 +39,13 @@ pub enum QuotaCount {
     Counting(QuotaUse),
 }
 
+impl Forming {
+    /// Whether a step was made lately.
+    fn is_alive(&self, now: i64) -> bool {
+        (0..GONE_SECONDS).contains(&now.saturating_sub(self.touched))
+    }
+}
+
 impl FileSystem {
     /// Begins to set a limit; one that there is already is changed at once. `owner` is any number
     /// but 0 by which whoever makes the steps is known again.
@@ -57,8 +64,7 @@ impl FileSystem {
         }
         let now = self.now().seconds;
         let state = &mut *self.lock();
-        let is_busy = |forming: &Forming| (0..GONE_SECONDS).contains(&now.saturating_sub(forming.touched));
-        if state.quotas.forming.as_ref().is_some_and(|forming| forming.owner != owner && is_busy(forming)) {
+        if state.quotas.forming.as_ref().is_some_and(|forming| forming.owner != owner && forming.is_alive(now)) {
             return Err(Error::new(ErrorKind::Busy, "another limit is being set"));
         }
         state.quotas.forming = None;
@@ -130,6 +136,15 @@ impl FileSystem {
         }
         self.heard(self.device.sync(SyncScope::Object(VOLUME)))?;
         Ok(QuotaCount::Done)
+    }
+
+    /// Gives the setting of a limit up if whoever made the steps is gone: names would not leave
+    /// what was counted of a tree for ever.
+    pub(crate) fn give_up_quota(&self, now: i64) {
+        let quotas = &mut self.state.lock().quotas;
+        if quotas.forming.as_ref().is_some_and(|forming| !forming.is_alive(now)) {
+            quotas.forming = None;
+        }
     }
 
     /// Gives the setting of a limit up, if it is that of `owner`.

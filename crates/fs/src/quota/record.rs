@@ -34,7 +34,7 @@ impl Charged {
         }
     }
 
-    const fn from_index(index: u64) -> Option<Self> {
+    pub(crate) const fn from_index(index: u64) -> Option<Self> {
         let (class, number) = (index & !(USERS - 1), index & (USERS - 1));
         match class {
             0 if number != 0 => Some(Self::Tree(number)),

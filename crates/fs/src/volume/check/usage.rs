@@ -52,12 +52,23 @@ impl Usage {
     }
 }
 
+/// What people call whom a limit is for.
+fn whom(index: u64, record: Option<&QuotaRecord>) -> String {
+    match (Charged::from_index(index), record) {
+        (Some(Charged::Tree(_)), Some(record)) => format!("limit of directory {}", record.directory),
+        (Some(Charged::User(uid)), _) => format!("limit of user {uid}"),
+        (Some(Charged::Group(gid)), _) => format!("limit of group {gid}"),
+        (Some(Charged::Tree(_)) | None, _) => "limit".to_owned(),
+    }
+}
+
 /// Compares both.
 pub(super) fn judge(walk: &mut Walk<'_>) {
     let Usage { stored, counted } = std::mem::take(&mut walk.usage);
     let by_index: BTreeMap<u64, QuotaUse> = counted.iter().map(|(charged, used)| (charged.index(), *used)).collect();
     for (index, record) in stored {
-        let at = |kind| Finding { slot: Some(index), ..Finding::new(kind, VOLUME.0) };
+        let whom = whom(index, record.as_ref());
+        let at = |kind| Finding::new(kind, VOLUME.0).at(index, whom.as_bytes());
         let (Some(record), Some(counted)) = (record, by_index.get(&index)) else {
             walk.find(at(FindingKind::QuotaDamaged));
             continue;
