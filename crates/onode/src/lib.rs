@@ -45,6 +45,7 @@ pub use onode_base::size::{exact_size, human_size, parse_size};
 #[cfg(feature = "flash")]
 pub use onode_flash::policy::WearPolicy;
 pub use onode_fs::{Attributes, Explanation, FileSystem, FileType, GivenHint, Hint, InodeNumber, Origin};
+pub use onode_fs::{Quota, QuotaCount, QuotaLimits, QuotaSubject, QuotaUse};
 pub use onode_object::{Compression, Condition, Health, Settings, Severity};
 pub use onode_services::{CloneInfo, Snapshot, SnapshotId, StreamBase, StreamHeader};
 #[cfg(feature = "scm")]

@@ -18,6 +18,7 @@ mod idle;
 mod last_sync;
 mod mapped;
 mod pages;
+mod quotas;
 mod rewrite;
 mod services;
 mod settings;

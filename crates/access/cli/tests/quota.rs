@@ -98,6 +98,35 @@ fn what_cannot_have_a_limit_is_told() {
 }
 
 #[test]
+fn a_stream_brings_limits_where_there_can_be_some() {
+    let place = Place::new("quota-stream");
+    let (image, copy, stream) = (place.image("disk.img"), place.image("copy.img"), place.path("stream"));
+    onode!("mkdir", &image, "/mail").succeeds();
+    onode!("put", &image, place.file("small", &[1; 1000]), "/mail/first").succeeds();
+    onode!("quota", "set", &image, "--dir", "mail", "--bytes", "2K").succeeds();
+    onode!("quota", "set", &image, "--user", "1234", "--bytes", "2K").succeeds();
+    onode!("snapshot", "create", &image, "monday").succeeds();
+    onode!("quota", "remove", &image, "--user", "1234").succeeds();
+    onode!("send", &image, "monday").stdout(File::create(&stream).expect("a file")).succeeds();
+    let receive = |target: &std::ffi::OsStr| {
+        onode!("receive", target).stdin(File::open(&stream).expect("a stream")).succeeds();
+    };
+    receive(copy.as_os_str());
+    assert_eq!((limits(&copy).len(), used(&copy, "/mail")), (2, (1000, 2)));
+    onode!("check", &copy).succeeds();
+    onode!("rm", &copy, "/mail/first").succeeds();
+    assert_eq!(used(&copy, "/mail"), (0, 1));
+    onode!("snapshot", "rollback", &copy, "monday").succeeds();
+    assert_eq!(used(&copy, "/mail"), (1000, 2));
+    let memory = format!("scm:{}", place.path("memory").display());
+    onode!("mkfs", &memory, "--size", "64M").succeeds();
+    receive(memory.as_ref());
+    onode!("mkdir", &memory, "/more").succeeds();
+    assert_eq!(limits(Path::new(&memory)), Vec::<Value>::new());
+    onode!("check", &memory).succeeds();
+}
+
+#[test]
 fn programs_on_a_mount_meet_the_limit() {
     if !has_fuse() {
         return;
