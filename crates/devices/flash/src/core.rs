@@ -21,7 +21,6 @@ use crate::commit::sync::Ticket;
 use crate::index::Index;
 use crate::index::beside::FindMemory;
 use crate::log::Log;
-use crate::medium::layout::Layout;
 use crate::options::MountOptions;
 use crate::recover::replay::Recovery;
 use crate::space::room::Room;
@@ -29,6 +28,7 @@ use crate::volume::Volume;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use onode_object::{Condition, Result};
+use shrink::Shrinking;
 
 /// The device's state.
 pub struct Core {
@@ -55,8 +55,8 @@ pub struct Core {
     rhythm: Rhythm,
     /// The last sync that was asked for.
     tickets: Ticket,
-    /// The volume that it is becoming, while it becomes smaller.
-    shrinking: Option<Layout>,
+    /// The volume is becoming smaller.
+    shrinking: Option<Shrinking>,
     /// Transactions committed.
     commits: u64,
     /// Bytes of content that users wrote.

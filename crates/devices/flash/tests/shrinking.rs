@@ -311,6 +311,9 @@ fn a_memory_beside_the_flash_takes_part_again_when_it_has_shrunk() {
     let mut held = Held::new();
     fill(&device, &mut held);
     thin_out(&device, &mut held, 3);
+    // The library does not know where the memory is unless it is told.
+    let refused = device.begin_shrinking(90 * device.extent().unwrap().unit).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Invalid, "{refused}");
     device.set_finder(Arc::new(Beside(beside.clone())));
     shrink(&device, 90).unwrap();
     assert!(device.is_attached() && blocks(&device) == 90);

@@ -22,6 +22,9 @@ use onode_base::planted::{Bug, is_planted};
 use onode_media::MediaErrorKind;
 use onode_object::{Condition, Error, Result, Severity};
 
+/// Why a volume with a memory that nobody finds again keeps its size.
+pub(super) const WITHOUT_FINDER: &str = "a memory is beside the flash: detach it first, and attach it again";
+
 impl Core {
     /// How many erase blocks the medium has room for now.
     pub fn most_blocks(&mut self) -> Result<u32> {
@@ -52,8 +55,7 @@ impl Core {
             return change(self);
         }
         let Some(finder) = self.finder() else {
-            let why = "a memory is beside the flash: detach it first, and attach it again";
-            return Err(Error::new(ErrorKind::Invalid, why));
+            return Err(Error::new(ErrorKind::Invalid, WITHOUT_FINDER));
         };
         self.give_memory_up(why)?;
         let outcome = change(self);

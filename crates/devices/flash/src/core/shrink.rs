@@ -14,6 +14,7 @@
 //! 6. the medium gives back what is behind, if it can.
 
 use super::Core;
+use super::grow::WITHOUT_FINDER;
 use super::mount::limits;
 use crate::commit::checkpoint::checkpoint_pages;
 use crate::medium::errors::from_media;
@@ -25,6 +26,16 @@ use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::Gap;
 use onode_object::{Error, Result};
+
+/// What is under way.
+#[derive(Debug)]
+pub(super) struct Shrinking {
+    /// The volume that it is becoming.
+    layout: Layout,
+    /// Steps in which room is yet made in front of the new end. They are bounded: steps that gain
+    /// nothing, because as much is written meanwhile, would only wear the medium out.
+    gathering: u32,
+}
 
 /// So often segments that are being filled behind the new end are closed: a journal goes on in the
 /// segment that was reserved for it.
@@ -79,9 +90,13 @@ impl Core {
             );
             return Err(Error::new(ErrorKind::NoSpace, detail));
         }
+        if self.index.entries().memory().is_some() && self.finder().is_none() {
+            return Err(Error::new(ErrorKind::Invalid, WITHOUT_FINDER));
+        }
         self.log.table_mut().plan_end(shrunk.segments);
         self.index.entries_mut().nodes_mut().set_limits(limits(&shrunk, &self.options));
-        self.shrinking = Some(shrunk);
+        let gathering = 2 * self.log.layout().segments;
+        self.shrinking = Some(Shrinking { layout: shrunk, gathering });
         Ok(())
     }
 
@@ -97,21 +112,25 @@ impl Core {
     /// Shrinks a little further; true when it is done. After a refusal the volume stays as large as
     /// it is.
     pub fn shrink_some(&mut self) -> Result<bool> {
-        let Some(shrunk) = self.shrinking else { return Ok(true) };
-        let outcome = self.shrink_towards(&shrunk);
+        let Some(shrinking) = &mut self.shrinking else { return Ok(true) };
+        let shrunk = shrinking.layout;
+        shrinking.gathering = shrinking.gathering.saturating_sub(1);
+        let may_gather = shrinking.gathering > 0;
+        let outcome = self.shrink_towards(&shrunk, may_gather);
         if outcome.is_err() {
             self.stop_shrinking();
         }
         outcome
     }
 
-    fn shrink_towards(&mut self, shrunk: &Layout) -> Result<bool> {
+    fn shrink_towards(&mut self, shrunk: &Layout, may_gather: bool) -> Result<bool> {
         self.log.store().latch().check()?;
         self.prepare_writing()?;
         let (cleaner, mut volume) = self.parts();
         if !volume.log.table().has_ended() {
             if !cleaner.gather_within(&mut volume)? {
-                return Ok(false);
+                let why = "no room comes to be in front of the new end: as much is written meanwhile";
+                return if may_gather { Ok(false) } else { Err(Error::new(ErrorKind::NoSpace, why)) };
             }
             volume.log.table_mut().end_at(shrunk.segments);
             self.close_behind_end()?;
