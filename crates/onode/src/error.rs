@@ -192,7 +192,7 @@ impl Class {
             }
             Self::Key => Some("give one with --key-file FILE, --passphrase-file FILE or --keyring NAME"),
             Self::Conflict => Some("abort it and do it again; `onode tx run --retry N` does that by itself"),
-            Self::OverLimit => Some("remove something there; `onode quota report` shows the limits and what is used"),
+            Self::OverLimit => Some("remove something there; `onode quota report` shows limits and what is used"),
             Self::Bug => Some("please report it, with the command and the message above"),
             Self::General | Self::Usage | Self::MountPoint | Self::BadSize | Self::NotFound | Self::Exists => None,
         }
@@ -258,7 +258,8 @@ impl Error {
             io::ErrorKind::NotFound => Class::NotFound,
             io::ErrorKind::PermissionDenied => Class::Permission,
             io::ErrorKind::AlreadyExists => Class::Exists,
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::HostFull,
+            io::ErrorKind::StorageFull => Class::HostFull,
+            io::ErrorKind::QuotaExceeded => Class::OverLimit,
             io::ErrorKind::ReadOnlyFilesystem => Class::ReadOnly,
             _ => Class::General,
         };

@@ -84,6 +84,7 @@ impl From<onode::Error> for Failure {
             Class::ReadOnly => ErrorKind::ReadOnly,
             Class::VolumeFull => ErrorKind::NoSpace,
             Class::HostFull => ErrorKind::HostFull,
+            Class::OverLimit => ErrorKind::QuotaExceeded,
             Class::NotFound => ErrorKind::NotFound,
             Class::Exists => ErrorKind::Exists,
             Class::Permission => ErrorKind::AccessDenied,

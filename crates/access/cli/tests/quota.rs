@@ -162,6 +162,9 @@ fn programs_on_a_mount_meet_the_limit() {
     assert!(!String::from_utf8_lossy(&whole.stdout).contains("1048576\n"), "the volume is as it was");
     drop(large);
     let before = used(&directory, "/mail");
+    let put = onode!("put", "--atomic", &directory, place.file("other", &[1; 100]), "/mail/other").fails(26);
+    assert!(put.contains("onode quota report"), "{put}");
+    assert_eq!(used(&directory, "/mail"), before);
     unmount(&directory);
     onode!("check", &image).succeeds();
     assert_eq!(used(&image, "/mail"), before);
