@@ -4,14 +4,14 @@
 //! and from its making until its object is gone, whether it has a name or not. So what a change
 //! adds is known before anything is done, and no compression, copy or snapshot changes it.
 //!
-//! A limit is a record on the volume object ([`record`]) with what is used of it. Every transaction
+//! A limit is a record on the volume object (`record`) with what is used of it. Every transaction
 //! that makes, removes or resizes a file, or gives it to another owner, sets the records concerned
-//! in the same commit ([`charge`]): after a crash they say what there is. What is written and not
-//! yet at the device is counted in memory beside it ([`table`]), and changes are refused by both
-//! together ([`guard`]) before they are accepted, never when they are written back.
+//! in the same commit (`charge`): after a crash they say what there is. What is written and not
+//! yet at the device is counted in memory beside it (`table`), and changes are refused by both
+//! together (`guard`) before they are accepted, never when they are written back.
 //!
 //! A tree is known by a number that the inodes in it carry. A limit for what exists already comes
-//! after all of it was counted, in steps, while files change ([`count`]).
+//! after all of it was counted, in steps, while files change (`count`).
 
 pub(crate) mod charge;
 pub mod count;
