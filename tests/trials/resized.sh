@@ -3,7 +3,7 @@
 # moment, the command is interrupted, and the volume is asked for again, until it is as small as it
 # was to be. It always has one of both sizes, all that was synced, and nothing that `check` finds.
 . "$(dirname "$0")/common.sh"
-LARGE=1073741824 SMALL=402653184
+LARGE=536870912 SMALL=201326592
 is_long && ROUNDS=40 || ROUNDS=4
 
 # size prints the bytes that the mounted volume has.
@@ -15,12 +15,12 @@ whole() { (cd "$MNT" && md5sum --quiet -c "$WORK/sums") || fail "$ONODE_DEVICE: 
 lines=()
 for kind in flash flash+scm; do
     use "$kind"
-    make 1G
+    make 512M
     up
     # What goes lies before what stays.
-    for n in $(seq 12); do head -c 50M /dev/urandom >"$MNT/gone$n"; done
-    for n in $(seq 60); do head -c $((RANDOM * 300)) /dev/urandom >"$MNT/kept$n"; done
-    sync -f "$MNT"
+    for n in $(seq 12); do head -c 25M /dev/urandom >"$MNT/gone$n"; done
+    for n in $(seq 60); do head -c $((RANDOM * 150)) /dev/urandom >"$MNT/kept$n"; done
+    sync "$MNT"/kept*
     rm "$MNT"/gone*
     (cd "$MNT" && md5sum kept*) >"$WORK/sums"
     kills=0 interrupts=0 resized=0
@@ -29,14 +29,14 @@ for kind in flash flash+scm; do
         if [ "$bytes" -eq "$SMALL" ]; then
             resized=$((resized + 1))
             "$ONODE" resize "$MNT" "$LARGE" >/dev/null || fail "$kind: it does not grow again"
-            for n in 1 2 3 4; do head -c 100M /dev/urandom >"$MNT/gone$n"; done
+            for n in 1 2 3 4; do head -c 50M /dev/urandom >"$MNT/gone$n"; done
             rm "$MNT"/gone*
         fi
         "$ONODE" resize "$MNT" "$SMALL" >"$WORK/resized" 2>&1 &
         command=$!
         (for n in $(seq 40); do echo "$round $n" >"$MNT/written$n" && sync "$MNT/written$n" || exit 0; done) 2>/dev/null &
         writer=$!
-        sleep "0.$((RANDOM % 8))$((RANDOM % 10))"
+        sleep "0.0$((RANDOM % 10))"
         if [ $((round % 2)) -eq 0 ]; then
             kill -INT "$command" 2>/dev/null && interrupts=$((interrupts + 1))
             code=0

@@ -87,6 +87,24 @@ fn a_volume_shrinks_to_what_it_holds_and_grows_again() {
 }
 
 #[test]
+fn what_was_removed_before_a_crash_takes_no_room() {
+    let (nand, device) = volume(SMALL, 400, &FormatOptions::default());
+    let mut held = Held::new();
+    fill(&device, &mut held);
+    device.close().unwrap();
+    drop(device);
+    let device = mount(&nand);
+    thin_out(&device, &mut held, 10);
+    device.sync(SyncScope::All).unwrap();
+    drop(device);
+    let device = mount(&nand);
+    let told = device.extent().unwrap();
+    // The mount has yet to apply it.
+    shrink(&device, told.fewest / 8 * 7 / told.unit).unwrap();
+    verify(&device, &held);
+}
+
+#[test]
 fn what_is_written_meanwhile_is_there_afterwards() {
     for (shape, medium, to) in [(TINY, 600, 300), (SMALL, 120, 60), (STRIPED, 400, 200)] {
         let (nand, device) = volume(shape, medium, &FormatOptions::default());

@@ -64,6 +64,11 @@ impl Core {
         enough
     }
 
+    /// Applies what a mount after a crash has deferred: until then what it frees counts as used.
+    fn settle(&mut self) -> Result<()> {
+        if self.index.has_deferred() { self.volume().apply_deferred_in_steps() } else { Ok(()) }
+    }
+
     /// Whether everything has room in a volume of this layout.
     fn is_enough(&self, shrunk: &Layout) -> bool {
         let dirty_limit = limits(shrunk, &self.options).dirty_bytes;
@@ -80,6 +85,7 @@ impl Core {
     pub fn begin_shrinking(&mut self, blocks: u32) -> Result<()> {
         self.log.store().latch().check()?;
         self.stop_shrinking();
+        self.settle()?;
         let shrunk = self.log.layout().shrunk(blocks)?;
         if !self.is_enough(&shrunk) {
             let (fewest, unit) = (self.fewest_blocks(), self.block_bytes());

@@ -128,10 +128,17 @@ fn resize(arguments: &Arguments, subject: &dyn Resized, output: &Output) -> Resu
     let target = arguments.target.display().to_string();
     let before = subject.extent()?;
     let bytes = check(&before, arguments.size, &target)?;
+    if arguments.dry_run {
+        check_room(&before, bytes, &target)?;
+    }
     let Extent { most, unit, fewest, .. } = before;
     let after = match (bytes != before.bytes, arguments.dry_run) {
         (true, false) => {
-            subject.set(bytes, &before)?;
+            subject.set(bytes, &before).map_err(|error| match (error.class, subject.extent()) {
+                (Class::Permission | Class::ReadOnly, _) | (_, Err(_)) => error,
+                // After a crash the volume only knows now what is free.
+                (_, Ok(now)) => check_room(&now, bytes, &target).err().unwrap_or(error),
+            })?;
             if bytes < before.bytes {
                 shrink(subject, bytes, &target, output)?;
             }
@@ -197,15 +204,21 @@ fn check(extent: &Extent, asked_for: Option<NewSize>, target: &str) -> Result<u6
         let hint = "make a smaller one and bring the files there: `onode send` and `onode receive`, or `onode cp`";
         return Err(Error::new(Class::BadSize, what, why).hint(hint));
     }
-    if asked < fewest {
-        let why = format!("what is in it needs about {}", exact_size(fewest));
-        return Err(Error::new(Class::BadSize, what, why).hint("remove files or snapshots, or choose a larger size"));
-    }
     if asked > bytes && asked < least {
         let why = format!("it has {}, and the next size that it can have is {}", exact_size(bytes), exact_size(least));
         return Err(Error::new(Class::BadSize, what, why));
     }
     Ok(asked)
+}
+
+/// Whether there is room for what is in the volume.
+fn check_room(extent: &Extent, bytes: u64, target: &str) -> Result<()> {
+    if bytes >= extent.fewest {
+        return Ok(());
+    }
+    let what = format!("cannot resize {target} to {}", human_size(bytes));
+    let why = format!("what is in it needs about {}", exact_size(extent.fewest));
+    Err(Error::new(Class::BadSize, what, why).hint("remove files or snapshots, or choose a larger size"))
 }
 
 /// A volume that this process has open.
@@ -334,9 +347,10 @@ mod tests {
         assert_eq!(check(Some(NewSize::Bytes(1099))), Ok(1000));
         assert_eq!(check(Some(NewSize::Bytes(1100))), Err(Class::BadSize));
         assert_eq!(check(Some(NewSize::Bytes(999))), Ok(900));
-        assert_eq!(check(Some(NewSize::Bytes(399))), Err(Class::BadSize));
+        assert_eq!(check_room(&extent, 399, "disk").map_err(|error| error.class), Err(Class::BadSize));
+        assert_eq!(check_room(&extent, 400, "disk").map_err(|error| error.class), Ok(()));
         assert_eq!(check(Some(NewSize::Less(550))), Ok(400));
-        assert_eq!(check(Some(NewSize::Less(u64::MAX))), Err(Class::BadSize));
+        assert_eq!(check(Some(NewSize::Less(u64::MAX))), Ok(0));
         assert_eq!(check(Some(NewSize::Least)), Ok(400));
         assert_eq!(check(Some(NewSize::More(250))), Ok(1200));
         assert_eq!(check(Some(NewSize::More(u64::MAX))), Ok(u64::MAX / 100 * 100));
