@@ -117,14 +117,12 @@ impl ImageShape {
         Ok(self.resized(geometry))
     }
 
-    /// The image when it has shrunk to `geometry`, which has fewer blocks, and where its copies go;
-    /// nothing if they have no room among the blocks that go, or the image cannot tell.
-    pub(super) fn shrunk(&self, geometry: Geometry) -> Option<(Self, Copies)> {
+    /// The image when it has shrunk to `geometry`, which has fewer blocks; nothing if its copies
+    /// have no room among the blocks that go, or the image cannot tell.
+    pub(super) fn shrunk(&self, geometry: Geometry) -> Option<Self> {
         let old = self.layout.copies.filter(|_| self.blocks_before.len() < STEPS_MAX)?;
         let shrunk = self.resized(geometry);
-        let has_room = shrunk.layout.end + Notes::AREA_BYTES <= old.table;
-        let copies = shrunk.layout.copies.filter(|_| has_room)?;
-        Some((shrunk, copies))
+        (shrunk.layout.end + Notes::AREA_BYTES <= old.table).then_some(shrunk)
     }
 
     fn resized(&self, geometry: Geometry) -> Self {

@@ -6,7 +6,7 @@
 
 use super::{ImageNand, OpenBlock};
 use crate::error::Result;
-use crate::image::format::{ENTRY_BYTES, Header, TableEntry};
+use crate::image::format::{ENTRY_BYTES, Header, ImageShape, TableEntry};
 use crate::image::watermark::Notes;
 use crate::nand::Nand;
 use alloc::sync::Arc;
@@ -27,22 +27,7 @@ impl ImageNand {
         // What a growth that was given up left behind reads as zeros again.
         file.set_bytes(end + Notes::AREA_BYTES)?;
         file.set_bytes(layout.end + Notes::AREA_BYTES)?;
-        let table = self.table_of(blocks);
-        let header = Header::new(&shape);
-        file.write(layout.table, &table)?;
-        if let Some(copies) = layout.copies {
-            file.write(copies.table, &table)?;
-            file.write(copies.header, header.as_bytes())?;
-        }
-        let notes = self.notes.moved(file, layout.end, &shape.uuid)?;
-        file.sync_all()?;
-        file.write(0, header.as_bytes())?;
-        file.sync_all()?;
-        self.shared = Arc::new(self.shared.of_shape(shape.geometry, shape.layout.clone()));
-        self.blocks.resize(blocks as usize, OpenBlock::NEW);
-        self.not_copied.clear();
-        (self.shape, self.notes) = (shape, notes);
-        Ok(())
+        self.take_shape(shape)
     }
 
     /// Has the first `blocks` blocks from now on, if the file becomes shorter by that.
@@ -52,24 +37,32 @@ impl ImageNand {
             return Ok(());
         }
         self.check_writable()?;
-        let Some((shape, copies)) = self.shape.shrunk(geometry) else { return Ok(()) };
+        let Some(shape) = self.shape.shrunk(geometry) else { return Ok(()) };
         self.flush()?;
-        let (file, end) = (&self.shared.file, shape.layout.end);
+        self.take_shape(shape)?;
+        self.cut_off_rest()
+    }
+
+    /// Has this shape from now on: the file has room for it.
+    fn take_shape(&mut self, shape: ImageShape) -> Result<()> {
+        let (file, blocks) = (&self.shared.file, shape.geometry.blocks);
         let (header, table) = (Header::new(&shape), self.table_of(blocks));
         if shape.layout.table != self.shape.layout.table {
             file.write(shape.layout.table, &table)?;
         }
-        file.write(copies.table, &table)?;
-        file.write(copies.header, header.as_bytes())?;
-        let notes = self.notes.moved(file, end, &shape.uuid)?;
+        if let Some(copies) = shape.layout.copies {
+            file.write(copies.table, &table)?;
+            file.write(copies.header, header.as_bytes())?;
+        }
+        let notes = self.notes.moved(file, shape.layout.end, &shape.uuid)?;
         file.sync_all()?;
         file.write(0, header.as_bytes())?;
         file.sync_all()?;
         self.shared = Arc::new(self.shared.of_shape(shape.geometry, shape.layout.clone()));
-        self.blocks.truncate(blocks as usize);
+        self.blocks.resize(blocks as usize, OpenBlock::NEW);
         self.not_copied.clear();
         (self.shape, self.notes) = (shape, notes);
-        self.cut_off_rest()
+        Ok(())
     }
 
     /// Cuts off what a file that shrank has behind the image.

@@ -29,11 +29,16 @@ impl<S: BlockDev> BlockNand<S> {
         let geometry = self.label.geometry.grown(blocks, self.storage.name())?;
         let label = Label { geometry, ..self.label };
         self.storage.grow(label.end() + SECTOR_BYTES as u64)?;
+        // Nobody reads the blocks that come before he asked for a new shared part.
+        self.take_label(label)
+    }
+
+    /// Is divided as `label` says from now on.
+    fn take_label(&mut self, label: Label) -> Result<()> {
         // All that was programmed is durable before the first label says something new.
         self.flushes.run(|| self.storage.flush())?;
         write_labels(&mut self.storage, &label, |storage| self.flushes.run(|| storage.flush()))?;
-        // Nobody reads the blocks that came before he asked for a new shared part.
-        self.order = Arc::new(self.order.of_shape(&geometry));
+        self.order = Arc::new(self.order.of_shape(&label.geometry));
         self.label = label;
         Ok(())
     }
@@ -46,11 +51,7 @@ impl<S: BlockDev> BlockNand<S> {
             return Ok(());
         }
         self.check_writable()?;
-        let label = Label { geometry, ..self.label };
-        self.flushes.run(|| self.storage.flush())?;
-        write_labels(&mut self.storage, &label, |storage| self.flushes.run(|| storage.flush()))?;
-        self.order = Arc::new(self.order.of_shape(&geometry));
-        self.label = label;
+        self.take_label(Label { geometry, ..self.label })?;
         let before = self.storage.bytes();
         self.storage.shrink(self.label.end() + SECTOR_BYTES as u64)?;
         if self.storage.bytes() < before {
