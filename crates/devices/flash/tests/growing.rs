@@ -1,7 +1,7 @@
 //! Volumes that grow into a medium that became larger: full ones go on, nothing that was there is
 //! touched, and superblocks are found wherever they are.
 
-use crate::common::held::{Held, fill, is_sound, mount, verify, volume};
+use crate::common::held::{Held, closes_whole, fill, is_sound, mount, verify, volume};
 use crate::common::pair::memory;
 use crate::common::{LARGE, SMALL, STRIPED, Shared, TINY};
 use onode_base::ErrorKind;
@@ -95,9 +95,7 @@ fn with_its_start_lost_a_volume_that_fills_its_medium_is_found_from_the_end() {
         let device = mount(&nand);
         verify(&device, &held);
         fill(&device, &mut held);
-        device.close().unwrap();
-        is_sound(&nand);
-        verify(&mount(&nand), &held);
+        closes_whole(&device, &nand, &held);
     }
 }
 
@@ -146,9 +144,7 @@ fn a_table_longer_than_a_segment_is_written_in_parts() {
     }
     verify(&mount(&nand), &held);
     let device = mount(&nand);
-    device.close().unwrap();
-    is_sound(&nand);
-    verify(&mount(&nand), &held);
+    closes_whole(&device, &nand, &held);
 }
 
 #[test]
@@ -162,9 +158,7 @@ fn bad_blocks_in_what_comes_are_passed_over() {
     fill(&device, &mut held);
     device.grow(device.extent().unwrap().most).unwrap();
     fill(&device, &mut held);
-    device.close().unwrap();
-    is_sound(&nand);
-    verify(&mount(&nand), &held);
+    closes_whole(&device, &nand, &held);
 }
 
 /// A memory that is where it was, or gone.

@@ -1,7 +1,7 @@
 //! Volumes that shrink: everything moves in front of the new end while the volume is in use, and a
 //! refusal leaves it as it was.
 
-use crate::common::held::{Held, fill, is_sound, mount, verify, volume};
+use crate::common::held::{Held, closes_whole, fill, is_sound, mount, verify, volume};
 use crate::common::pair::memory;
 use crate::common::{LARGE, SMALL, STRIPED, Shared, TINY};
 use onode_base::ErrorKind;
@@ -80,9 +80,7 @@ fn a_volume_shrinks_to_what_it_holds_and_grows_again() {
         device.grow(extent.bytes).unwrap();
         assert!(fill(&device, &mut held) > 0);
         verify(&device, &held);
-        device.close().unwrap();
-        is_sound(&nand);
-        verify(&mount(&nand), &held);
+        closes_whole(&device, &nand, &held);
     }
 }
 
@@ -237,9 +235,7 @@ fn who_fills_the_volume_meanwhile_is_told_that_it_is_full() {
     assert_eq!(blocks(&device), 300);
     verify(&device, &held);
     fill(&device, &mut held);
-    device.close().unwrap();
-    is_sound(&nand);
-    verify(&mount(&nand), &held);
+    closes_whole(&device, &nand, &held);
 }
 
 #[test]
@@ -274,9 +270,7 @@ fn superblocks_of_a_large_medium_are_found_on_one_that_is_cut_to_the_small_volum
         verify(&device, &held);
         let mut more = held.clone();
         fill(&device, &mut more);
-        device.close().unwrap();
-        is_sound(&cut);
-        verify(&mount(&cut), &more);
+        closes_whole(&device, &cut, &more);
     }
 }
 

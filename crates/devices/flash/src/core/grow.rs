@@ -12,11 +12,13 @@
 use super::Core;
 use super::mount::{bad_segments, limits};
 use crate::medium::errors::from_media;
+use crate::medium::format::BlobReference;
 use crate::medium::layout::{End, Layout};
 use crate::medium::ring;
 use crate::space::segments::{SegmentState, SegmentTable};
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::MediaErrorKind;
@@ -67,17 +69,40 @@ impl Core {
         outcome
     }
 
+    /// Writes a checkpoint with everything in its place, before the far end changes. Its superblock
+    /// has to stand at the start: should the power fail before the new far end has one, nothing
+    /// else tells where the old one is, or was.
+    pub(super) fn checkpoint_at_start(&mut self) -> Result<()> {
+        self.checkpoint(true)?;
+        if self.checkpoints.ring().is_at(End::Start) {
+            return Ok(());
+        }
+        let why = "no superblock can be written at the start of the medium; copy the files to another one";
+        Err(Error::new(ErrorKind::Media, why))
+    }
+
+    /// Has this layout from now on, in memory; `divide` gives the segment table its segments, and
+    /// the places of the pieces of before back.
+    pub(super) fn have_layout(
+        &mut self,
+        layout: &Layout,
+        divide: impl FnOnce(&mut SegmentTable) -> Vec<BlobReference>,
+    ) {
+        self.log.medium().set_layout(*layout);
+        for piece in divide(self.log.table_mut()) {
+            self.log.release(piece.location.get(), u64::from(piece.length.get()));
+        }
+        self.log.set_segments(layout.segments);
+        let options = self.options;
+        self.index.entries_mut().nodes_mut().set_limits(limits(layout, &options));
+        self.checkpoints.resize(&options, layout.geometry.pages(), layout.superblocks.features(&layout.geometry));
+    }
+
     /// Grows a volume without a memory beside it.
     fn grow_alone(&mut self, before: &Layout, grown: &Layout) -> Result<()> {
         let blocks = grown.geometry.blocks;
         self.prepare_writing()?;
-        self.checkpoint(true)?;
-        if !self.checkpoints.ring().is_at(End::Start) {
-            // Should the power fail before the new far end has one, nothing else tells where the
-            // old one is.
-            let why = "no superblock can be written at the start of the medium; copy the files to another one";
-            return Err(Error::new(ErrorKind::Media, why));
-        }
+        self.checkpoint_at_start()?;
         let nand = self.log.medium().nand();
         if nand.geometry().blocks < blocks {
             // Nothing was written yet: a medium that refuses leaves the volume as it is.
@@ -132,14 +157,7 @@ impl Core {
             (false, true) => SegmentState::Held,
             (false, false) => SegmentState::Free,
         };
-        self.log.medium().set_layout(*grown);
-        for piece in self.log.table_mut().grow(grown, state) {
-            self.log.release(piece.location.get(), u64::from(piece.length.get()));
-        }
-        self.log.set_segments(grown.segments);
-        let options = self.options;
-        self.index.entries_mut().nodes_mut().set_limits(limits(grown, &options));
-        self.checkpoints.resize(&options, grown.geometry.pages(), grown.superblocks.features(&grown.geometry));
+        self.have_layout(grown, |table| table.grow(grown, state));
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use crate::commit::checkpoint::checkpoint_pages;
 use crate::medium::errors::from_media;
 use crate::medium::layout::{End, Layout};
 use crate::medium::ring;
-use crate::space::segments::SegmentState;
+use crate::space::segments::{Segment, SegmentState};
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
@@ -46,20 +46,14 @@ impl Core {
     /// that it has if it cannot shrink.
     pub fn fewest_blocks(&self) -> u32 {
         let now = *self.log.layout();
-        let (mut enough, mut too_few) = (now.geometry.blocks, 0);
+        let has_room = |blocks: u32| now.shrunk(blocks).is_ok_and(|shrunk| self.is_enough(&shrunk));
+        let (mut enough, mut too_few) = (now.most_shrunk(), 0);
+        if !has_room(enough) {
+            return now.geometry.blocks;
+        }
         while enough - too_few > 1 {
             let blocks = too_few + (enough - too_few) / 2;
-            if blocks > now.most_shrunk() {
-                // Neither: what is between is too little less.
-                match now.shrunk(now.most_shrunk()).is_ok_and(|shrunk| self.is_enough(&shrunk)) {
-                    true => enough = now.most_shrunk(),
-                    false => return now.geometry.blocks,
-                }
-            } else if now.shrunk(blocks).is_ok_and(|shrunk| self.is_enough(&shrunk)) {
-                enough = blocks;
-            } else {
-                too_few = blocks;
-            }
+            if has_room(blocks) { enough = blocks } else { too_few = blocks }
         }
         enough
     }
@@ -81,7 +75,7 @@ impl Core {
         self.log.table().bytes_behind_end()
     }
 
-    /// Begins to shrink to `blocks` erase blocks if that is not under way: moves nothing yet.
+    /// Begins to shrink to `blocks` erase blocks, whatever was under way: moves nothing yet.
     pub fn begin_shrinking(&mut self, blocks: u32) -> Result<()> {
         self.log.store().latch().check()?;
         self.stop_shrinking();
@@ -170,14 +164,9 @@ impl Core {
     /// Ends where `shrunk` does: nothing lies behind that.
     fn end_at(&mut self, shrunk: &Layout) -> Result<()> {
         let before = *self.log.layout();
-        self.checkpoint(true)?;
-        if !self.checkpoints.ring().is_at(End::Start) {
-            // Those at the far end are about to go.
-            let why = "no superblock can be written at the start of the medium; copy the files to another one";
-            return Err(Error::new(ErrorKind::Media, why));
-        }
+        self.checkpoint_at_start()?;
         let journal_sequence = self.checkpoints.state().journal_sequence;
-        let is_needed = |(_, one): (u32, &crate::space::segments::Segment)| one.is_needed(journal_sequence);
+        let is_needed = |(_, one): (u32, &Segment)| one.is_needed(journal_sequence);
         if self.log.table().behind_end().any(is_needed) && !is_planted(Bug::ShrunkUnmoved) {
             return Err(Error::new(ErrorKind::NoSpace, "something came to lie behind the new end; try again"));
         }
@@ -188,15 +177,9 @@ impl Core {
         let tell = || store.shared().iter().for_each(|shared| shared.tell(Gap::Waits));
         self.log.table().wait_for_readers_behind_end(tell);
         self.shrinking = None;
-        self.log.medium().set_layout(*shrunk);
-        for piece in self.log.table_mut().shrink(shrunk) {
-            self.log.release(piece.location.get(), u64::from(piece.length.get()));
-        }
-        self.log.set_segments(shrunk.segments);
+        self.have_layout(shrunk, |table| table.shrink(shrunk));
         self.log.forget_from(shrunk.segments);
         self.cleaner.keep_within(shrunk.segments);
-        let features = shrunk.superblocks.features(&shrunk.geometry);
-        self.checkpoints.resize(&self.options, shrunk.geometry.pages(), features);
         if is_planted(Bug::ShrunkTooEarly) {
             self.checkpoints.write_superblock(&mut self.index, &mut self.log, false)?;
         }

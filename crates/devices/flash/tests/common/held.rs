@@ -53,3 +53,10 @@ pub fn is_sound(nand: &Shared) {
     let report = check(&mut nand.clone(), &CheckOptions::default(), &mut |_, _| {});
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
+
+/// It is closed, the check finds nothing, and the next mount shows everything.
+pub fn closes_whole(device: &FlashDevice, nand: &Shared, held: &Held) {
+    device.close().unwrap();
+    is_sound(nand);
+    verify(&mount(nand), held);
+}
