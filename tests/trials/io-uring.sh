@@ -3,7 +3,7 @@
 # device of FUSE, as every kernel has it: the trials of what programs expect, of coherence and of
 # many programs run once more that way. The switch is put back at the end.
 . "$(dirname "$0")/common.sh"
-need python3=python3-minimal taskset=util-linux
+need python3=python3-minimal taskset=util-linux unshare=util-linux
 SWITCH=/sys/module/fuse/parameters/enable_uring
 [ -e "$SWITCH" ] || { echo "$NAME: skipped: this kernel does not offer FUSE over io_uring"; exit 77; }
 before=$(cat "$SWITCH")
@@ -19,10 +19,20 @@ expect() {
 
 use flash
 make 256M
-echo N >"$SWITCH"
 expect 0 io-uring=off
 down_well
-[ "$(cat "$SWITCH")" = N ] || fail "io-uring=off left the switch at $(cat "$SWITCH")"
+# The kernel has one switch, and a test that runs beside this one turns it on: who turns it is seen
+# where a file of our own lies over it, in a mount namespace.
+for expected in off=N auto=Y; do
+    echo N >"$WORK/switch"
+    unshare --mount bash -euc '
+        mount --bind "$1" "$2"
+        "$3" mount -o "io-uring=$6" "$4" "$5"
+        "$3" umount "$5"
+    ' - "$WORK/switch" "$SWITCH" "$ONODE" "$(spec)" "$MNT" "${expected%=*}" >"$WORK/said" 2>&1 ||
+        { cat "$WORK/said"; fail "a mount in a mount namespace of its own"; }
+    [ "$(cat "$WORK/switch")" = "${expected#*=}" ] || fail "io-uring=${expected%=*} left the switch at $(cat "$WORK/switch")"
+done
 for option in on auto; do
     echo N >"$SWITCH"
     expect 1 "io-uring=$option"
