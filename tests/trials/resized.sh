@@ -13,7 +13,7 @@ size() { "$ONODE" --json resize -n "$MNT" | sed -n 's/.*"before": \([0-9]*\).*/\
 whole() { (cd "$MNT" && md5sum --quiet -c "$WORK/sums") || fail "$ONODE_DEVICE: content is missing $1"; }
 
 lines=()
-for kind in flash flash+scm; do
+for kind in flash flash+scm tier; do
     use "$kind"
     make 512M
     up

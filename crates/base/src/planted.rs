@@ -216,6 +216,8 @@ bugs! {
     TierSpilledStale,
     /// tier: a change of a part of a block that only the log has takes the rest for zeros.
     TierSpilledBlank,
+    /// tier: a volume that shrinks leaves what lies behind its new end where it is.
+    TierShrunkUnmoved,
     /// flash: a segment that is read without the lock is erased and opened anew.
     ManyPinIgnored,
     /// flash: a read lets go of its segments before it has read them.

@@ -202,7 +202,7 @@ fn where_it_shows(bug: Bug, name: &str) -> (Option<&'static str>, &'static str) 
         Bug::GrownUnrecorded => (Some(GROWING), "tiny"),
         Bug::ScmTailBeforeRepeat => (Some("attributes"), "scm-4k"),
         _ if name.starts_with("Full") => (Some(brim::NAME), ""),
-        _ if name.starts_with("Grown") || name.starts_with("Shrunk") => (Some(GROWING), ""),
+        _ if name.starts_with("Grown") || name.contains("Shrunk") => (Some(GROWING), ""),
         _ if name.starts_with("ScmMeta") => (None, "scm-mode-meta"),
         _ if name.starts_with("ScmOverwrite") => (None, "scm-mode-"),
         _ => (None, ""),

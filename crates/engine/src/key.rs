@@ -53,6 +53,20 @@ impl Key {
         Self { object: object.0, kind: Self::EXTENT, index: offset }
     }
 
+    /// The next key; `None` if there is none.
+    #[must_use]
+    pub const fn successor(&self) -> Option<Self> {
+        let Self { object, kind, index } = *self;
+        if let Some(index) = index.checked_add(1) {
+            return Some(Self { object, kind, index });
+        }
+        match (kind.checked_add(1), object.checked_add(1)) {
+            (Some(kind), _) => Some(Self { object, kind, index: 0 }),
+            (None, Some(object)) => Some(Self { object, ..Self::MIN }),
+            (None, None) => None,
+        }
+    }
+
     /// Whether it is that of an extent.
     #[must_use]
     pub const fn is_extent(&self) -> bool {

@@ -14,6 +14,7 @@ pub mod look;
 pub mod prepare;
 pub mod room;
 pub mod running;
+mod shrinking;
 pub mod superblocks;
 
 use crate::commit::home::Write;

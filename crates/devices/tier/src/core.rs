@@ -12,6 +12,7 @@
 
 pub mod commit;
 mod recover;
+pub mod shrinking;
 
 use crate::commit::apply::Applier;
 use crate::commit::checkpoint::Checkpoints;
@@ -22,6 +23,7 @@ use crate::content::pending::Pending;
 use crate::content::placing::Placer;
 use crate::content::plan::{ReadPlan, StoredBlocks};
 use crate::content::reader::Reader;
+use crate::core::shrinking::Shrinking;
 use crate::device::options::MountOptions;
 use crate::disks::Disks;
 use crate::index::Index;
@@ -58,6 +60,8 @@ pub struct Core {
     recovery: Recovery,
     /// What a fast disk takes the time from.
     clock: Option<Arc<dyn Clock>>,
+    /// What is under way of becoming smaller.
+    shrinking: Option<Shrinking>,
 }
 
 impl Core {
@@ -78,6 +82,7 @@ impl Core {
             latch: Latch::new(options.read_only),
             recovery: Recovery::new(options.accept_loss),
             clock: None,
+            shrinking: None,
         }
     }
 
@@ -241,6 +246,11 @@ impl Core {
     /// They were read. What was given up meanwhile is free now.
     pub fn unpin(&mut self, plan: &ReadPlan) {
         plan.unpin(&mut self.space);
+        self.free_unpinned();
+    }
+
+    /// Nobody reads something any more.
+    fn free_unpinned(&mut self) {
         let freed = self.space.free_unpinned();
         if !freed.is_empty() {
             self.disks.forget(&freed);

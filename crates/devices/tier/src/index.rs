@@ -9,6 +9,7 @@
 pub mod ahead;
 mod extents;
 mod listing;
+pub mod moving;
 pub mod node;
 pub mod onode;
 pub mod tree;

@@ -5,6 +5,7 @@ pub mod bitmap;
 pub mod discard_queue;
 pub mod extent;
 pub mod pins;
+mod shrinking;
 
 use crate::medium::errors::bug;
 use crate::medium::layout::{GROUP_BLOCKS, Layout};
@@ -28,6 +29,8 @@ pub struct Space {
     /// The bits.
     bitmap: Bitmap,
     layout: Layout,
+    /// What the volume is becoming, while it shrinks.
+    planned: Option<Layout>,
     held: Vec<(u64, u64)>,
     /// What the checkpoint under way does without.
     leaving: Vec<(u64, u64)>,
@@ -55,6 +58,7 @@ impl Space {
         Self {
             bitmap,
             layout,
+            planned: None,
             held: Vec::new(),
             leaving: Vec::new(),
             lingering: Vec::new(),
@@ -68,10 +72,16 @@ impl Space {
         }
     }
 
-    /// Blocks that can be allocated now.
+    /// Blocks that can be allocated now, without those that what has yet to move needs.
     #[must_use]
-    pub const fn free(&self) -> u64 {
-        self.bitmap.free()
+    pub fn free(&self) -> u64 {
+        self.bitmap.free().saturating_sub(self.behind())
+    }
+
+    /// The same when what is held is free, too.
+    #[must_use]
+    pub fn free_with_held(&self) -> u64 {
+        (self.bitmap.free() + self.held_blocks).saturating_sub(self.behind())
     }
 
     /// Blocks that the next checkpoints, and those who read, set free.
@@ -292,7 +302,7 @@ impl Space {
             Some(directory) if hints.kind != ObjectKind::Directory => directory.0,
             _ => object,
         };
-        let groups = self.layout.blocks.div_ceil(GROUP_BLOCKS);
+        let groups = self.target().blocks.div_ceil(GROUP_BLOCKS);
         // The bits of an id spread evenly: multiplication by 2^64 divided by the golden ratio.
         let spread = near.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let group = if groups > 1 { 1 + spread % (groups - 1) } else { 0 };

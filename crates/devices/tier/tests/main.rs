@@ -28,6 +28,7 @@ mod record_order;
 mod repair;
 mod salvage;
 mod sections;
+mod shrinking;
 mod silent_loss;
 mod thread_cuts;
 mod threads;

@@ -10,7 +10,7 @@ use crate::index::Index;
 use crate::index::node::CAPACITY;
 use crate::index::onode::INLINE_BYTES;
 use crate::index::tree::Ways;
-use crate::medium::layout::BLOCK;
+use crate::medium::layout::{BLOCK, Layout};
 use crate::space::Space;
 use onode_object::validate::never_needs_space;
 use onode_object::{Demand, Mutation, Result, Space as UserSpace, Transaction};
@@ -36,13 +36,13 @@ pub struct Cost {
 pub const EXTENT_BYTES: u64 = 42;
 
 impl Cost {
-    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of
-    /// those kept back if it puts as much in the place of what it gives up, all of them otherwise.
+    /// Blocks that a transaction leaves free: none if it must not be refused for space, half of the
+    /// `reserve` kept back if it puts as much in the place of what it gives up, all of them
+    /// otherwise.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
-    pub fn kept_from(&self, index: &mut Index, transaction: &Transaction) -> Result<u64> {
-        let reserve = index.layout().reserve_blocks();
+    pub fn kept_from(&self, reserve: u64, index: &mut Index, transaction: &Transaction) -> Result<u64> {
         if never_needs_space(transaction, index)? {
             return Ok(0);
         }
@@ -93,14 +93,23 @@ impl Headroom<'_> {
         self.space.held() > 0 || self.pending.count() > 0 || self.index.counts().dirty > 0
     }
 
+    /// Whether everything has room in a volume of this layout, which is smaller: also if the places
+    /// of all content that moves are holes of a block.
+    #[must_use]
+    pub fn is_enough(&self, smaller: &Layout) -> bool {
+        let used = self.space.used();
+        let kept = smaller.reserve_blocks() + smaller.working_blocks();
+        used + used / 64 + self.needed(&Cost::default()) + kept <= smaller.usable_blocks()
+    }
+
     /// Space for users.
     #[must_use]
     pub fn user_space(&self) -> UserSpace {
-        let layout = self.index.layout();
+        let layout = self.space.target();
         let kept = layout.reserve_blocks() + layout.working_blocks();
         // What extents take in the tree.
         let users = |blocks: u64| (blocks - blocks.div_ceil(128)) * BLOCK;
-        let left = self.space.free() + self.space.held();
+        let left = self.space.free_with_held();
         let pending = self.pending.count();
         let needed = pending + pending / 64 + self.index.counts().dirty + self.index.height() + 3;
         let available = users(left.saturating_sub(needed + kept));

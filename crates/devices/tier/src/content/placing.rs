@@ -9,6 +9,7 @@ use crate::disks::Disks;
 use crate::disks::waiting::Placed;
 use crate::fast::Piece;
 use crate::index::Index;
+use crate::index::moving::FarExtent;
 use crate::index::onode::Onode;
 use crate::medium::errors::{bug, within};
 use crate::medium::layout::BLOCK_BYTES;
@@ -110,6 +111,32 @@ impl Placer<'_> {
             let run = part_of(content, &part)?;
             disks.waiting.lock().add_placed(piece, run.to_vec())
         })
+    }
+
+    /// Gives stored content of an object another place: it is written with the next checkpoint, and
+    /// until that is durable its place of before stays. If the fast disk has a copy of it, it gets
+    /// one of it there.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Corrupt`, `Media`.
+    pub fn relocate(&mut self, far: &FarExtent, content: &[u8]) -> Result<()> {
+        let FarExtent { object, at, ref extent } = *far;
+        let (block, born, blocks) = (extent.block, extent.born, extent.blocks());
+        let before = Piece { block, born, blocks: blocks as u32, object: object.0, index: at, class: 0 };
+        let has_copy = self.disks.fast.lock().get().is_some_and(|fast| fast.copied(&before) > 0);
+        let mut writes = Vec::new();
+        let extents = self.give_places(object, at, &extent.sums, &mut |piece, part| {
+            writes.push((piece.block, part_of(content, &part)?.to_vec(), has_copy.then_some(piece)));
+            Ok(())
+        })?;
+        let mut next = at;
+        for extent in extents {
+            self.index.put_extent(object, next, &extent)?;
+            next += extent.blocks();
+        }
+        self.buffers.forget_tails(block, blocks);
+        self.space.give_up(block, blocks);
+        self.disks.waiting.lock().add(writes, IoTag::Cleaning)
     }
 
     /// Finds free blocks for blocks of an object with these checksums, and hands over which of them

@@ -57,9 +57,9 @@ impl Core {
         }
         let cost = self.preparation().prepare(transaction, given)?;
         let ignored = is_planted(Bug::FullTierReserveIgnored);
-        let reserve = if ignored { 0 } else { self.index.layout().reserve_blocks() };
+        let reserve = if ignored { 0 } else { self.space.target().reserve_blocks() };
         if !self.headroom().fits(&cost, reserve) {
-            let kept = cost.kept_from(&mut self.index, transaction)?;
+            let kept = cost.kept_from(reserve, &mut self.index, transaction)?;
             let is_refused = is_planted(Bug::FullTierUnlinkRefused);
             if is_refused || kept == reserve || !self.headroom().fits(&cost, kept) {
                 return if can_retry && self.headroom().can_make_room() {
@@ -178,7 +178,7 @@ impl Core {
         let ways = Ways::default();
         let cost = Cost { blocks: BLOCKS, new_blocks: BLOCKS, puts: 64, bytes: 8 << 10, grows_inline: true, ways };
         // With the nodes that it changes.
-        self.headroom().fits(&cost, self.index.layout().reserve_blocks() + 4 * BLOCKS)
+        self.headroom().fits(&cost, self.space.target().reserve_blocks() + 4 * BLOCKS)
     }
 
     /// Makes a record of the commits that the log lacks and appends it.

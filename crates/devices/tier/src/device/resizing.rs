@@ -1,4 +1,4 @@
-//! A mounted volume that takes up what its big disk has more than it.
+//! A mounted volume that takes up what its big disk has more than it, or gives some of it back.
 
 use super::TierDevice;
 use crate::medium::errors::from_media;
@@ -8,9 +8,11 @@ use onode_object::powers::{Extent, Resize};
 
 impl Resize for TierDevice {
     fn extent(&self) -> Result<Extent> {
-        let (disks, blocks) = {
+        let bytes_of = |blocks: u64| (blocks + 1) * BLOCK;
+        let (disks, blocks, fewest, moving) = {
             let core = self.volume.core.lock();
-            (alloc::sync::Arc::clone(core.disks()), core.index().layout().blocks)
+            let disks = alloc::sync::Arc::clone(core.disks());
+            (disks, core.index().layout().blocks, core.fewest_blocks(), core.moving_bytes())
         };
         let most = {
             let mut big = disks.big.lock();
@@ -18,14 +20,14 @@ impl Resize for TierDevice {
             big.bytes() / BLOCK * BLOCK
         };
         // Behind the volume is a superblock.
-        let bytes = (blocks + 1) * BLOCK;
+        let bytes = bytes_of(blocks);
         Ok(Extent {
             bytes,
             most: most.max(bytes),
             least: bytes + LEAST_GROWTH * BLOCK,
             unit: BLOCK,
-            fewest: bytes,
-            moving: 0,
+            fewest: bytes_of(fewest),
+            moving,
         })
     }
 
@@ -36,6 +38,21 @@ impl Resize for TierDevice {
             core.check_writable()?;
             core.index().layout()
         };
-        home.grow(&layout.grown(bytes)?)
+        let grown = layout.grown(bytes)?;
+        self.volume.core.lock().stop_shrinking();
+        home.grow(&grown)
+    }
+
+    fn begin_shrinking(&self, bytes: u64) -> Result<()> {
+        self.volume.begin_shrinking(bytes)
+    }
+
+    fn shrink_some(&self) -> Result<bool> {
+        self.volume.shrink_some()
+    }
+
+    fn stop_shrinking(&self) -> Result<()> {
+        self.volume.core.lock().stop_shrinking();
+        Ok(())
     }
 }

@@ -137,11 +137,8 @@ impl Index {
             if key.is_extent() && Extent::decode(value).is_none() {
                 return Err(Error::of(ErrorKind::Corrupt, object, "an extent is damaged"));
             }
-            from = key;
-            match from.index.checked_add(1) {
-                Some(next) => from.index = next,
-                None => (from.kind, from.index) = (from.kind.saturating_add(1), 0),
-            }
+            let Some(next) = key.successor() else { break };
+            from = next;
         }
         self.way(&from, true, ways)
     }

@@ -10,6 +10,7 @@
 //! makes a series of changes safe.
 
 mod edit;
+mod locate;
 mod pack;
 mod prune;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 mod way;
 mod write;
 
+pub use locate::FarNodes;
 pub use prune::Lost;
 pub use way::Ways;
 pub use write::{ChangedNode, Visited};

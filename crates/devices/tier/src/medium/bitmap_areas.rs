@@ -68,6 +68,19 @@ impl BitmapAreas {
         Some(grown)
     }
 
+    /// The areas of a volume that ends in front of the first of those that go, whose blocks are
+    /// `blocks` or fewer; with the blocks that such a volume has.
+    #[must_use]
+    pub fn shrunk(&self, blocks: u64) -> (Self, u64) {
+        let count = self.all().iter().take_while(|area| area.end() <= blocks).count();
+        // The block in front of an area was left out when it came.
+        let blocks =
+            self.areas.get(count).filter(|_| count < self.count).map_or(blocks, |goes| blocks.min(goes.first - 1));
+        let mut shrunk = Self { count, ..*self };
+        shrunk.areas.iter_mut().skip(count).for_each(|area| *area = BitmapArea::default());
+        (shrunk, blocks)
+    }
+
     /// Pages that all of them have room for.
     #[must_use]
     pub fn pages(&self) -> u64 {
@@ -142,6 +155,11 @@ mod tests {
         assert_eq!([0, 1, 2, 4, 5].map(|page| two.pages_from(page)), [2, 1, 3, 1, 0]);
         assert!(two.leave_free(1005, 71_001) && !two.leave_free(1004, 1005) && !two.leave_free(71_000, 71_002));
         assert!(two.are_sound(900, 80_000) && !two.are_sound(1002, 80_000) && !two.are_sound(900, 71_006));
+        // Behind an area, in it, in front of it, and far in front of both.
+        assert_eq!(two.shrunk(71_007), (two, 71_007));
+        assert_eq!(two.shrunk(71_006), (one, 71_000));
+        assert_eq!(two.shrunk(70_000), (one, 70_000));
+        assert_eq!(two.shrunk(900), (none, 900));
         let mut all = none;
         for count in 0..MOST_AREAS as u64 {
             all = all.grown(count * 100, 0, 1, 100).unwrap();

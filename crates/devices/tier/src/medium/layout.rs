@@ -99,10 +99,43 @@ impl Layout {
         }
     }
 
-    /// Whether the volume is larger than it was made, with pages of the bitmap elsewhere.
+    /// The division when the volume has `bytes` of its disk, fewer than now. It may end a little
+    /// sooner, in front of pages of the bitmap.
+    ///
+    /// # Errors
+    /// `Invalid` if no volume can be so small, or if that is not smaller.
+    pub fn shrunk(&self, bytes: u64) -> Result<Self> {
+        let blocks = (bytes / BLOCK).saturating_sub(1);
+        if blocks >= self.blocks {
+            let now = (self.blocks + 1) * BLOCK;
+            return Err(invalid(format!("{bytes} bytes are no less than there are ({now})")));
+        }
+        let (areas, blocks) = self.areas.shrunk(blocks);
+        let layout = Self { blocks, areas, ..*self };
+        if blocks >= layout.fewest_blocks() && layout.is_sound() {
+            return Ok(layout);
+        }
+        let least = (layout.fewest_blocks() + 1) * BLOCK;
+        Err(invalid(format!("{bytes} bytes are too few for its log and bitmap (least: {least})")))
+    }
+
+    /// Fewer blocks have no room for what stands before nodes and content, and for some of these.
+    const fn fewest_blocks(&self) -> u64 {
+        let (twice, with_room) = (2 * self.ring_blocks, self.first_free() + LEAST_BLOCKS / 2);
+        let fewest = if twice > with_room { twice } else { with_room };
+        if fewest > LEAST_BLOCKS { fewest } else { LEAST_BLOCKS }
+    }
+
+    /// Whether pages of the bitmap lie elsewhere than in a volume that is made so large.
     #[must_use]
     pub const fn has_grown(&self) -> bool {
         !self.areas.is_empty()
+    }
+
+    /// Whether there are more pages of the bitmap right behind the ring than it needs.
+    #[must_use]
+    pub const fn has_shrunk(&self) -> bool {
+        self.first_pages > self.bitmap_pages()
     }
 
     /// Whether such a division can be.
@@ -114,7 +147,7 @@ impl Layout {
             && self.ring_blocks <= self.blocks / 2
             && self.ring_gap <= self.ring_blocks / 4
             && self.first_pages > 0
-            && self.first_pages <= self.bitmap_pages()
+            && self.first_pages <= self.blocks
             && self.first_free() < self.blocks
             && self.areas.are_sound(self.first_free(), self.blocks)
             && self.first_pages + self.areas.pages() >= self.bitmap_pages()

@@ -15,7 +15,7 @@ use onode_object::Acknowledge;
 /// What a superblock of a big disk begins with.
 pub const MAGIC: [u8; 8] = *b"ONODTIER";
 /// The newest format that this version writes.
-pub const VERSION: u32 = GROWN;
+pub const VERSION: u32 = SHRUNK;
 /// The oldest format that it reads. A writable mount makes the newest one of it.
 pub const OLDEST_VERSION: u32 = 1;
 /// From this format on the headers of all records behind the checkpoint have checksums of their
@@ -23,6 +23,8 @@ pub const OLDEST_VERSION: u32 = 1;
 pub const SEALED_HEADERS: u32 = 2;
 /// The format of volumes that have grown, whose bitmap lies in several places.
 pub const GROWN: u32 = 3;
+/// The format of volumes that have more pages of the bitmap behind the log than they need now.
+pub const SHRUNK: u32 = 4;
 /// What is kept of the name of a section.
 const NAME_BYTES: usize = 32;
 
@@ -104,7 +106,11 @@ impl Superblock {
     /// The oldest format that has all that is said of a volume divided like this.
     #[must_use]
     pub const fn version_for(layout: &Layout) -> u32 {
-        if layout.has_grown() { GROWN } else { SEALED_HEADERS }
+        match (layout.has_shrunk(), layout.has_grown()) {
+            (true, _) => SHRUNK,
+            (false, true) => GROWN,
+            (false, false) => SEALED_HEADERS,
+        }
     }
 
     /// Its block.

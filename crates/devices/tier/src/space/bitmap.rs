@@ -34,7 +34,12 @@ pub struct Stamp {
 pub struct Bitmap {
     words: Vec<u64>,
     blocks: u64,
+    /// Nothing is handed out from this block on: `blocks`, unless the volume shrinks.
+    bound: u64,
+    /// Free blocks in front of the bound.
     free: u64,
+    /// Taken blocks behind it.
+    behind: u64,
     stamps: Vec<Stamp>,
     dirty: BTreeSet<u64>,
 }
@@ -46,11 +51,42 @@ impl Bitmap {
         let pages = layout.bitmap_pages();
         let words = vec![0; pages as usize * WORDS_PER_PAGE];
         let stamps = vec![Stamp::default(); pages as usize];
-        let mut bitmap =
-            Self { words, blocks: layout.blocks, free: layout.blocks, stamps, dirty: (0..pages).collect() };
+        let (blocks, dirty) = (layout.blocks, (0..pages).collect());
+        let mut bitmap = Self { words, blocks, bound: blocks, free: blocks, behind: 0, stamps, dirty };
         bitmap.take(0, layout.first_free());
         layout.areas.all().iter().for_each(|area| _ = bitmap.take(area.first, area.end() - area.first));
         bitmap
+    }
+
+    /// Hands out nothing from block `bound` on; of what there is, unless that is the end.
+    pub fn set_bound(&mut self, bound: u64) {
+        self.bound = bound.min(self.blocks);
+        self.recount();
+    }
+
+    /// Taken blocks behind the bound, areas of pages among them.
+    #[must_use]
+    pub const fn behind(&self) -> u64 {
+        self.behind
+    }
+
+    /// Taken blocks.
+    #[must_use]
+    pub const fn taken(&self) -> u64 {
+        self.bound - self.free + self.behind
+    }
+
+    /// Has the blocks of `layout`, which is smaller, and its pages. What lies behind them is not in
+    /// use, but for areas of pages that go.
+    pub fn shrink(&mut self, layout: &Layout) {
+        // As in a volume that was never larger, the bits of the last page behind it are zeros.
+        self.release(layout.blocks, self.blocks - layout.blocks);
+        let pages = layout.bitmap_pages();
+        self.words.truncate(pages as usize * WORDS_PER_PAGE);
+        self.stamps.truncate(pages as usize);
+        self.dirty.retain(|page| *page < pages);
+        self.blocks = layout.blocks;
+        self.set_bound(layout.blocks);
     }
 
     /// Has the blocks of `layout`, which is larger, and its pages. What comes is free, but for the
@@ -60,14 +96,14 @@ impl Bitmap {
         self.words.resize(pages as usize * WORDS_PER_PAGE, 0);
         self.stamps.resize(pages as usize, Stamp::default());
         self.dirty.extend(had..pages);
-        self.free += layout.blocks.saturating_sub(self.blocks);
         let before = core::mem::replace(&mut self.blocks, layout.blocks);
+        self.set_bound(layout.blocks);
         for area in layout.areas.from(before) {
             self.take(area.first, area.end() - area.first);
         }
     }
 
-    /// Free blocks.
+    /// Free blocks that can be handed out.
     #[must_use]
     pub const fn free(&self) -> u64 {
         self.free
@@ -117,7 +153,7 @@ impl Bitmap {
 
     fn change(&mut self, first: u64, count: u64, taken: bool) -> u64 {
         let end = first.saturating_add(count).min(self.blocks);
-        let (mut changed, mut block) = (0, first);
+        let (mut changed, mut in_front, mut block) = (0, 0, first);
         while block < end {
             let last = end.min((block / 64 + 1) * 64);
             let Some(word) = self.words.get_mut(block as usize / 64) else {
@@ -129,11 +165,17 @@ impl Bitmap {
             if differ != 0 {
                 *word ^= differ;
                 changed += u64::from(differ.count_ones());
+                in_front += u64::from((differ & bits_before(self.bound, block / 64)).count_ones());
                 self.dirty.insert(block / BITS_PER_PAGE);
             }
             block = last;
         }
-        self.free = if taken { self.free - changed } else { self.free + changed };
+        let behind = changed - in_front;
+        if taken {
+            (self.free, self.behind) = (self.free - in_front, self.behind + behind);
+        } else {
+            (self.free, self.behind) = (self.free + in_front, self.behind - behind);
+        }
         changed
     }
 
@@ -141,7 +183,7 @@ impl Bitmap {
     /// `end`.
     #[must_use]
     pub fn find(&self, from: u64, end: u64, most: u64) -> Option<(u64, u64)> {
-        let end = end.min(self.blocks);
+        let end = end.min(self.bound);
         let mut block = from;
         while block < end {
             let word = self.words.get(block as usize / 64)?;
@@ -155,7 +197,7 @@ impl Bitmap {
                 return None;
             }
             let mut count = 1;
-            while count < most && self.is_free(block + count) {
+            while count < most && block + count < self.bound && self.is_free(block + count) {
                 count += 1;
             }
             return Some((block, count));
@@ -226,11 +268,21 @@ impl Bitmap {
 
     /// Counts the free blocks anew.
     pub fn recount(&mut self) {
-        let taken =
-            (0..self.blocks / 64).filter_map(|at| self.words.get(at as usize)).map(|it| u64::from(it.count_ones()));
-        let taken: u64 = taken.sum();
-        let last = (self.blocks / 64 * 64..self.blocks).filter(|block| !self.is_free(*block)).count() as u64;
-        self.free = self.blocks - taken - last;
+        let before = |end: u64| {
+            let taken = |(at, word): (u64, &u64)| u64::from((word & bits_before(end, at)).count_ones());
+            (0..).zip(&self.words).map(taken).sum::<u64>()
+        };
+        let in_front = before(self.bound);
+        (self.free, self.behind) = (self.bound - in_front, before(self.blocks) - in_front);
+    }
+}
+
+/// The bits of a word, by its number, that are of blocks before `bound`.
+const fn bits_before(bound: u64, word: u64) -> u64 {
+    match bound.saturating_sub(word * 64) {
+        0 => 0,
+        bits if bits < 64 => (1 << bits) - 1,
+        _ => u64::MAX,
     }
 }
 

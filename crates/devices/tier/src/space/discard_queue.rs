@@ -95,6 +95,11 @@ impl DiscardQueue {
         self.runs.is_empty()
     }
 
+    /// There are no blocks any more from this one on.
+    pub fn forget_from(&mut self, end: u64) {
+        self.taken(end, u64::MAX - end);
+    }
+
     /// The disk does not want to know.
     pub fn forget(&mut self) {
         self.runs.clear();

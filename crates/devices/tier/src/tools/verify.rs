@@ -95,10 +95,9 @@ fn verify(index: &mut Index, space: &Space, pending: &Pending) -> Result<()> {
         Ok(())
     })?;
     finish(&object)?;
-    let counted = layout.usable_blocks() - space.free();
-    if counted != taken + space.held() {
-        let held = space.held();
-        return Err(damaged(format!("{counted} blocks are taken, {taken} in use and {held} held")));
+    let (counted, held) = (space.used(), space.held());
+    if counted != taken {
+        return Err(damaged(format!("{counted} blocks are taken beside {held} held, and {taken} are in use")));
     }
     if index.counts().nodes != nodes || objects != index.objects() {
         let found = index.counts().nodes;

@@ -1,6 +1,7 @@
 //! Devices on simulated disks, and what a power cut leaves of them.
 
 pub mod gate;
+pub mod held;
 pub mod patience;
 
 use onode_base::Prng;

@@ -67,11 +67,13 @@ impl Cached {
         self.pending.push(PendingWrite { offset, bytes: Some(bytes), length });
     }
 
-    /// Makes whole sectors read as zeros, or as anything.
+    /// Makes whole sectors read as zeros, or as anything, unless they were never written: a large
+    /// disk would become as large in memory.
     pub fn discard(&mut self, offset: u64, length: u64) {
         if self.is_arbitrary {
             let sectors = offset / SECTOR..(offset + length) / SECTOR;
-            sectors.for_each(|at| self.write(at * SECTOR, Arc::from(anything(at))));
+            let written: Vec<u64> = self.present.range(sectors).map(|(at, _)| *at).collect();
+            written.into_iter().for_each(|at| self.write(at * SECTOR, Arc::from(anything(at))));
             return;
         }
         self.present.retain(|at, _| !(offset / SECTOR..(offset + length) / SECTOR).contains(at));

@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 192;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The volume may be mounted and in use; what is in it stays. One that becomes smaller is in \
     use as before\nwhile everything moves in front of its new end. An interrupt leaves it as large as it was, and so \
-    does a\npower cut. A volume on two disks only becomes larger.\n\n\
+    does a\npower cut.\n\n\
     Examples:\n  onode resize disk.img 4G      an image of 4 GiB; it is made longer, or shorter\n  \
     onode resize /mnt +512M       half a GiB more than now, while it is mounted\n  \
     onode resize /mnt -512M       half a GiB less\n  \
@@ -151,6 +151,10 @@ fn resize(arguments: &Arguments, subject: &dyn Resized, output: &Output) -> Resu
     Ok(Report { target, before: before.bytes, bytes, most, fewest, unit, dry_run: arguments.dry_run })
 }
 
+/// Steps without anything to move after which somebody else has stopped it: room may have to be
+/// made first.
+const IDLE_STEPS_MAX: u32 = 100_000;
+
 /// Goes on until the volume has so many bytes, and shows how far it is. After an interrupt or an
 /// error it is as large as before.
 fn shrink(subject: &dyn Resized, bytes: u64, target: &str, output: &Output) -> Result<()> {
@@ -158,13 +162,19 @@ fn shrink(subject: &dyn Resized, bytes: u64, target: &str, output: &Output) -> R
     stop.listen()?;
     let template = "{bar:30} {bytes}/{total_bytes} moved, {binary_bytes_per_sec}, {eta} left";
     let bar = bar::bar(Some(0), template, output);
-    let (mut all, mut last) = (0, 0);
+    let (mut all, mut last, mut idle_steps) = (0, 0, 0);
     let outcome = loop {
         let extent = match subject.extent() {
-            Ok(extent) if extent.bytes == bytes => break Ok(()),
+            // Two disks end in front of pages of the bitmap rather than among them.
+            Ok(extent) if extent.bytes <= bytes => break Ok(()),
             Ok(extent) => extent,
             Err(error) => break Err(error),
         };
+        idle_steps = if extent.moving == 0 { idle_steps + 1 } else { 0 };
+        if idle_steps > IDLE_STEPS_MAX {
+            let why = "another command keeps it as large as it is";
+            return Err(Error::new(Class::InUse, format!("cannot resize {target}"), why));
+        }
         // What comes to lie behind the new end meanwhile is more to be moved.
         all += extent.moving.saturating_sub(last);
         last = extent.moving;
