@@ -367,6 +367,9 @@ pub struct Settings {
     pub fast_sequential_bytes: Option<u64>,
     /// Seconds that copies wait until they fill an erase block of a fast disk.
     pub fast_collect_seconds: Option<u64>,
+    /// The request at which content that is read comes to a fast disk: the first, the second, ...;
+    /// 0 if reads bring nothing there.
+    pub fast_admit: Option<u64>,
 }
 
 /// A setting by its name, as mount options have it.
@@ -382,11 +385,12 @@ impl Settings {
         fast_daily_bytes: None,
         fast_sequential_bytes: None,
         fast_collect_seconds: None,
+        fast_admit: None,
     };
 
     /// All of them by name.
     #[must_use]
-    pub const fn all(&self) -> [Setting; 7] {
+    pub const fn all(&self) -> [Setting; 8] {
         [
             ("node-cache", self.node_cache_bytes),
             ("page-cache", self.page_cache_bytes),
@@ -395,6 +399,7 @@ impl Settings {
             ("fast-daily", self.fast_daily_bytes),
             ("fast-sequential", self.fast_sequential_bytes),
             ("fast-collect", self.fast_collect_seconds),
+            ("fast-admit", self.fast_admit),
         ]
     }
 }

@@ -64,12 +64,14 @@ fn what_a_device_does_not_have_is_refused() {
         assert!(error.why.contains(name) && error.hint.is_some(), "{spec}: {error}");
     }
     let told = |chosen: Settings| open(&tier, chosen).unwrap().device().inspect().unwrap().settings();
-    let usual = Settings { fast_sequential_bytes: Some(4 << 20), fast_collect_seconds: Some(5), ..nodes };
+    let usual =
+        Settings { fast_sequential_bytes: Some(4 << 20), fast_collect_seconds: Some(5), fast_admit: Some(2), ..nodes };
     assert_eq!(told(nodes), usual);
     let chosen = Settings {
         fast_daily_bytes: Some(1 << 30),
         fast_sequential_bytes: Some(0),
         fast_collect_seconds: Some(60),
+        fast_admit: Some(0),
         ..nodes
     };
     assert_eq!(told(chosen), chosen);

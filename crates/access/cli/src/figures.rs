@@ -75,6 +75,7 @@ fn settings_of(volume: &Volume) -> BTreeMap<String, u64> {
         ("fast_daily_bytes", device.fast_daily_bytes),
         ("fast_sequential_bytes", device.fast_sequential_bytes),
         ("fast_collect_seconds", device.fast_collect_seconds),
+        ("fast_admit", device.fast_admit),
     ];
     let of_device = of_device.into_iter().filter_map(|(name, value)| Some((name, value?)));
     of_files.into_iter().chain(of_device).map(|(name, value)| (name.to_owned(), value)).collect()

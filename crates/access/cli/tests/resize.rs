@@ -254,7 +254,7 @@ fn two_disks_shrink_with_the_big_one() {
     let told = onode!("resize", "-n", &both, "64M").succeeds();
     assert!(told.contains("would become 64") && told.contains("has room in"), "{told}");
     let told = onode!("resize", &both, "64M").succeeds();
-    assert!(told.contains("64.0 MiB, 256 MiB before") && bytes() == 64 << 20, "{told}");
+    assert!(told.contains("64.0 MiB, 256.0 MiB before") && bytes() == 64 << 20, "{told}");
     onode!("check", &both).succeeds();
     let alone = format!("{both},fast=none");
     onode!("--json", "resize", &alone, "least").succeeds();

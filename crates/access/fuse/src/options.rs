@@ -108,6 +108,8 @@ const MOST_SEGMENTS: u32 = 1 << 20;
 /// what FUSE offers at the start, and at most.
 const READ_AHEAD: u64 = 1 << 20;
 const READ_AHEAD_MOST: u64 = 1 << 30;
+/// Requests after which even a disk that is to last long should have a copy.
+const ADMIT_MOST: u64 = 9;
 /// The longest period of scrubs in seconds.
 const LONGEST_SCRUB: u64 = 3650 * 86_400;
 
@@ -218,7 +220,7 @@ impl Options {
                 "the options are ro, rw, noatime, relatime, strictatime, atime=never|relative|strict, suid, dev, noexec, sync, allow_other, noallow_other, \
                  writeback, flush, noflush, threads=N, spin=MICROSECONDS, io-uring=auto|on|off, compress=none|fast|small|auto, \
                  write-cache=SIZE, write-back=SECONDS, name-cache=SIZE, inode-cache=COUNT, node-cache=SIZE, \
-                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, snapshot=NAME, clone=NAME, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
+                 page-cache=SIZE, checkpoint=SIZE, clean-ahead=SEGMENTS, fast-daily=SIZE, fast-sequential=SIZE, fast-collect=SECONDS, fast-admit=REQUESTS, read-ahead=SIZE, wear=POLICY, scrub=PERIOD, snapshot=NAME, clone=NAME, accept-loss, log=FILE, log-level=LEVEL, metrics=FILE and hook=PROGRAM",
             ))
         }
         let bytes = |value: &str, least: u64| match parse_size(value) {
@@ -244,6 +246,10 @@ impl Options {
             Some(("fast-collect", value)) => {
                 self.memory.device.fast_collect_seconds = count(value, MOST_SECONDS)?.map(u64::from);
             }
+            Some(("fast-admit", value)) => match value.parse() {
+                Ok(admit @ 0..=ADMIT_MOST) => self.memory.device.fast_admit = Some(admit),
+                _ => return refused(format!("`{option}`: it is the first to the {ADMIT_MOST}th request, or 0")),
+            },
             Some(("read-ahead", value)) => match parse_size(value) {
                 Ok(bytes @ 0..=READ_AHEAD_MOST) => self.read_ahead = bytes,
                 _ => return refused(format!("`{option}`: the kernel reads 0 to 1 GiB ahead")),
@@ -340,7 +346,7 @@ mod tests {
             (Some(false), Duration::from_micros(7), IoUring::Off)
         );
         let text = "write-cache=64M,node-cache=1G,page-cache=64K,write-back=30,name-cache=1M,inode-cache=7,node-cache=2G,\
-             checkpoint=1M,clean-ahead=20,fast-daily=10G,fast-sequential=0,fast-collect=9,read-ahead=0,scrub=off,scrub=30d";
+             checkpoint=1M,clean-ahead=20,fast-daily=10G,fast-sequential=0,fast-collect=9,fast-admit=0,read-ahead=0,scrub=off,scrub=30d";
         options.apply(text).expect("valid");
         let device = Settings {
             node_cache_bytes: Some(2 << 30),
@@ -350,6 +356,7 @@ mod tests {
             fast_daily_bytes: Some(10 << 30),
             fast_sequential_bytes: Some(0),
             fast_collect_seconds: Some(9),
+            fast_admit: Some(0),
         };
         let memory = Memory {
             write_cache: Some(64 << 20),

@@ -199,7 +199,7 @@ impl Fast {
             reader: disk.shared(),
             disk,
             settings: *settings,
-            admission: Admission::new(blocks, settings.sequential_bytes / BLOCK, settings.daily_bytes),
+            admission: Admission::new(blocks, settings),
             sections,
             superblock,
             map: Map::default(),

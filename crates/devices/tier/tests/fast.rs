@@ -49,7 +49,7 @@ fn a_second_read_within_the_window_brings_a_copy() {
     let (_, mut fast) = fast();
     let piece = piece(100, 4, 0);
     assert_eq!(fast.missed(&piece), Err(Refusal::FirstHit));
-    assert!(fast.why(100).contains("only once"), "{}", fast.why(100));
+    assert!(fast.why(100).contains("often enough"), "{}", fast.why(100));
     assert_eq!(fast.missed(&piece), Ok(()));
     assert_eq!(fast.promote(&piece, &data(&piece), false).expect("no fault"), Offered::Taken);
     assert_eq!(fast.missed(&piece), Err(Refusal::Held));
@@ -65,6 +65,24 @@ fn a_second_read_within_the_window_brings_a_copy() {
     // Born again, it is something else.
     assert_eq!(fast.lookup(101, 6), None);
     assert_eq!(fast.lookup(101, 5), None);
+}
+
+/// The request at which content comes is the owner's choice, and with 0 reads bring nothing.
+#[test]
+fn content_comes_at_the_request_that_was_chosen() {
+    for admit in [0, 1, 3] {
+        let (_, mut fast) = fast_with(FastSettings { admit, ..FastSettings::default() });
+        let piece = piece(100, 4, 0);
+        let refusals: Vec<_> = (0..4).map_while(|_| fast.missed(&piece).err()).collect();
+        let expected = match admit {
+            0 => vec![Refusal::Unasked; 4],
+            _ => vec![Refusal::FirstHit; admit as usize - 1],
+        };
+        assert_eq!(refusals, expected, "fast-admit={admit}");
+        assert_eq!(fast.why(100).contains("fast-admit=0"), admit == 0, "{}", fast.why(100));
+        // What was written, or asked for by name, comes all the same.
+        assert_eq!(fast.promote(&piece, &data(&piece), true).expect("no fault"), Offered::Taken);
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl DeviceKind for Tiers {
 
     fn settings(&self) -> &[&str] {
         // Disks in memory are made when they are opened.
-        let all: &[&str] = &["node-cache", "fast-daily", "fast-sequential", "fast-collect"];
+        let all: &[&str] = &["node-cache", "fast-daily", "fast-sequential", "fast-collect", "fast-admit"];
         if self.disks.is_some() { all } else { &[] }
     }
 
@@ -86,6 +86,7 @@ fn mount_options(tiers: &Tiers, access: Access) -> MountOptions {
         discard,
         daily_bytes: settings.fast_daily_bytes,
         sequential_bytes: settings.fast_sequential_bytes.unwrap_or(usual.sequential_bytes),
+        admit: settings.fast_admit.map_or(usual.admit, |admit| u32::try_from(admit).unwrap_or(u32::MAX)),
         collect_nanoseconds: settings.fast_collect_seconds.map_or(usual.collect_nanoseconds, nanoseconds),
         ..usual
     };

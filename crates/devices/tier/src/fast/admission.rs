@@ -1,11 +1,13 @@
 //! Admission: what is worth a write to the fast disk.
 //!
-//! Content that is read comes to the fast disk when it was asked for a second time within a window,
-//! as part of a long sequential read a third time if something must go for it that was asked for,
-//! and only as long as the bytes that may be written a day last. Every refusal has a reason that is
+//! Content that is read comes to the fast disk when it was asked for a second time within a window
+//! (or as often as its owner says), as part of a long sequential read once more if something must
+//! go for it that was asked for, and only as long as the bytes that may be written a day last. Every refusal has a reason that is
 //! counted. Pure: time is handed in.
 
+use super::options::FastSettings;
 use super::piece::{Piece, Refusal};
+use crate::medium::layout::BLOCK;
 use crate::policy::queue::Remembered;
 use alloc::vec::Vec;
 
@@ -27,6 +29,8 @@ pub(super) const fn day(now: u64) -> u64 {
 /// What decides.
 pub(super) struct Admission {
     asked: Remembered,
+    /// The request that counts; 0 if none does.
+    admit: u32,
     window_blocks: u64,
     streams: Vec<Stream>,
     sequential_blocks: u64,
@@ -49,9 +53,12 @@ struct Budget {
 }
 
 impl Admission {
-    pub fn new(window_blocks: u64, sequential_blocks: u64, daily_bytes: Option<u64>) -> Self {
+    pub fn new(window_blocks: u64, settings: &FastSettings) -> Self {
+        let FastSettings { daily_bytes, sequential_bytes, admit, .. } = *settings;
+        let sequential_blocks = sequential_bytes / BLOCK;
         Self {
             asked: Remembered::default(),
+            admit,
             window_blocks,
             streams: Vec::new(),
             sequential_blocks,
@@ -65,21 +72,24 @@ impl Admission {
     /// nothing has to go for it that anybody asked for.
     pub fn asked(&mut self, piece: &Piece, is_free: bool) -> Result<(), Refusal> {
         let is_sequential = self.follow(piece) > self.sequential_blocks;
+        let Some(before) = self.admit.checked_sub(1) else { return Err(Refusal::Unasked) };
         let key = content_key(piece.block, piece.born);
-        let times = self.asked.note(key);
+        let noted = self.asked.note(key);
         self.asked.take(key);
-        // The big disk is good at long reads, so what must go for one waits until it comes a third
-        // time.
-        match times {
-            Some(again) if !is_sequential || is_free || again > 0 => return Ok(()),
-            _ => self.asked.push(key, u64::from(piece.blocks), times.map_or(0, |again| again + 1), self.window_blocks),
+        let times = noted.map_or(0, |again| again + 1);
+        // The big disk is good at long reads, so what must go for one waits for another request.
+        if times >= before.saturating_add(u32::from(is_sequential && !is_free)) {
+            return Ok(());
         }
+        self.asked.push(key, u64::from(piece.blocks), times, self.window_blocks);
         Err(if is_sequential { Refusal::Sequential } else { Refusal::FirstHit })
     }
 
     /// A copy of `blocks` goes for want of room. Who asks for it soon does so again.
     pub fn goes(&mut self, block: u64, born: u64, blocks: u32) {
-        self.asked.push(content_key(block, born), u64::from(blocks), 0, self.window_blocks);
+        // As if it had been asked for once less than is enough.
+        let times = self.admit.saturating_sub(2);
+        self.asked.push(content_key(block, born), u64::from(blocks), times, self.window_blocks);
     }
 
     /// How many blocks were read in a row up to the end of this piece.

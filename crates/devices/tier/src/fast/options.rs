@@ -82,6 +82,9 @@ pub struct FastSettings {
     pub collect_nanoseconds: u64,
     /// Reads of more bytes in a row than this are not copied.
     pub sequential_bytes: u64,
+    /// The request within the window at which content that is read is copied, 1 for the first; 0 if
+    /// reads copy nothing.
+    pub admit: u32,
     /// The disk is told of blocks that nobody needs any more.
     pub discard: bool,
 }
@@ -94,6 +97,7 @@ impl Default for FastSettings {
             collect_bytes: 4 << 20,
             collect_nanoseconds: 5_000_000_000,
             sequential_bytes: 4 << 20,
+            admit: 2,
             discard: true,
         }
     }

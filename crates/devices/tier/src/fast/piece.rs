@@ -97,6 +97,8 @@ pub enum Refusal {
     Colder = 8,
     /// It is there, or on its way.
     Held = 9,
+    /// Reads copy nothing.
+    Unasked = 10,
 }
 
 /// What came of content that was offered to the fast disk.
@@ -119,7 +121,7 @@ impl Offered {
 
 impl Refusal {
     /// All of them, by their number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Bypass,
         Self::Sequential,
         Self::FirstHit,
@@ -130,6 +132,7 @@ impl Refusal {
         Self::Away,
         Self::Colder,
         Self::Held,
+        Self::Unasked,
     ];
 
     /// The name in counters.
@@ -146,6 +149,7 @@ impl Refusal {
             Self::Away => "away",
             Self::Colder => "colder",
             Self::Held => "held",
+            Self::Unasked => "unasked",
         }
     }
 
@@ -155,7 +159,7 @@ impl Refusal {
         match self {
             Self::Bypass => "its placement bypasses the fast disk",
             Self::Sequential => "it was read as part of a long sequential read",
-            Self::FirstHit => "it was asked for only once of late",
+            Self::FirstHit => "it was not asked for often enough of late",
             Self::Budget => "the fast disk has taken what it may take today",
             Self::Full => "its section has no room, and nothing in it can go",
             Self::TooLarge => "it would fill more than a quarter of its section",
@@ -163,6 +167,7 @@ impl Refusal {
             Self::Away => "there is no fast disk",
             Self::Colder => "what it would drive out is asked for more often",
             Self::Held => "it is there",
+            Self::Unasked => "reads copy nothing under this mount (fast-admit=0)",
         }
     }
 
@@ -170,7 +175,7 @@ impl Refusal {
     #[must_use]
     pub const fn is_hopeless(self) -> bool {
         match self {
-            Self::Bypass | Self::Full | Self::TooLarge | Self::Pinned | Self::Away | Self::Held => true,
+            Self::Bypass | Self::Full | Self::TooLarge | Self::Pinned | Self::Away | Self::Held | Self::Unasked => true,
             Self::Sequential | Self::FirstHit | Self::Budget | Self::Colder => false,
         }
     }

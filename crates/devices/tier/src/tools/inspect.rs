@@ -20,6 +20,7 @@ impl Inspect for TierDevice {
             fast_daily_bytes: fast.daily_bytes,
             fast_sequential_bytes: Some(fast.sequential_bytes),
             fast_collect_seconds: Some(fast.collect_nanoseconds / NANOSECONDS),
+            fast_admit: Some(u64::from(fast.admit)),
             ..Settings::NONE
         }
     }

@@ -31,7 +31,7 @@ const EVERYWHERE: [&str; 18] = [
     "read-ahead",
 ];
 const OF_FLASH: [&str; 4] = ["page-cache", "checkpoint", "clean-ahead", "wear"];
-const OF_TIERS: [&str; 3] = ["fast-daily", "fast-sequential", "fast-collect"];
+const OF_TIERS: [&str; 4] = ["fast-daily", "fast-sequential", "fast-collect", "fast-admit"];
 
 /// That a volume can keep all options of a list, which stands in `what`.
 ///

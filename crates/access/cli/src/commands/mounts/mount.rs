@@ -49,6 +49,7 @@ use std::process::{Command, Stdio};
     fast-daily=SIZE                  tier: so much may be copied to the fast disk a day; default no limit\n  \
     fast-sequential=SIZE             tier: what is read in a row beyond it comes there later; default 4M\n  \
     fast-collect=SECONDS             tier: how long copies wait to fill an erase block; default 5\n  \
+    fast-admit=REQUESTS              tier: reads copy content at that request for it, 1 to 9; 0: never; default 2\n  \
     read-ahead=SIZE                  how far the kernel reads ahead; default 1M (root's mounts)\n  \
     write-back=SECONDS               how long written data may wait for more; default 5\n  \
     spin=MICROSECONDS                how long a busy server looks for more before it sleeps; default 0, 50 is usual\n  \
