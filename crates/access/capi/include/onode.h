@@ -54,6 +54,15 @@ static inline void *onode_pointer_from(const void *start, uint64_t offset) {
 // The file is removed, the memory is the caller's.
 #define ONODE_DROP 1
 
+// The key is a passphrase: words that a person remembers.
+#define ONODE_PASSPHRASE 1
+
+// The key is what a key file holds: random bytes, 32 or more.
+#define ONODE_KEY_BYTES 2
+
+// The key is in a file of such random bytes, and `bytes` is the path of that file.
+#define ONODE_KEY_FILE 3
+
 // Working memory of this process with an allocator of its own, which checkpoints save and bring
 // back.
 typedef struct onode_arena onode_arena;
@@ -138,6 +147,40 @@ typedef struct onode_clone {
   // The name of the snapshot that it was made of.
   char base[256];
 } onode_clone;
+
+// A key of an encrypted volume. Fields that are 0 mean what their lines say, so a program names
+// only `kind`, `bytes` and `length`. The library copies the key when it is called, wipes the copy
+// before it returns, and never shows it in an error; the program wipes what it has itself.
+typedef struct onode_key {
+  // ONODE_PASSPHRASE, ONODE_KEY_BYTES or ONODE_KEY_FILE.
+  int kind;
+  // Of a passphrase that a volume gets: KiB of memory that it takes to try one (Argon2id); 0 is
+  // 65,536.
+  uint32_t memory_kib;
+  // Of the same: passes over that memory; 0 is 3.
+  uint32_t passes;
+  // The passphrase, the random bytes, or the path; no zero byte has to end them.
+  const void *bytes;
+  // How many bytes that are, at most 65,536.
+  size_t length;
+  // Of a key that a volume gets: what people call it, at most 64 bytes; NULL is no name.
+  const char *label;
+} onode_key;
+
+// A key slot of an encrypted volume.
+typedef struct onode_key_slot {
+  // Its number, which it keeps.
+  uint32_t number;
+  // What opens it: ONODE_PASSPHRASE, or ONODE_KEY_BYTES, which may come from a file; 0 for a
+  // slot that is damaged or of a newer version.
+  int kind;
+  // Of a passphrase: KiB of memory that it takes to try one (Argon2id).
+  uint32_t memory_kib;
+  // Passes over that memory.
+  uint32_t passes;
+  // What people call it, ended by a zero byte.
+  char label[256];
+} onode_key_slot;
 
 #ifdef __cplusplus
 extern "C" {
@@ -667,6 +710,58 @@ int onode_delete_clone(struct onode_heap *volume, const char *name);
 // # Safety
 // As [`onode_delete_clone`].
 int64_t onode_clone_bytes(struct onode_heap *volume, const char *name);
+
+// Opens an encrypted volume, or a snapshot or clone of one, as `onode_open_volume` opens others;
+// with O_CREAT it makes an encrypted one if none is there, whose first key is this. Content, names
+// and sizes are encrypted. ENOKEY if the key does not open it, and if `onode_open_volume` finds an
+// encrypted one; EINVAL for what can be no key, as an empty passphrase or fewer than 32 bytes, and
+// for a volume that is there and not encrypted. To try a passphrase takes as much memory and time
+// as the volume says.
+//
+// # Safety
+// `spec` is a string, `key` a key whose `bytes` are `length` bytes.
+struct onode_heap *onode_open_encrypted(const char *spec, int flags, const struct onode_key *key);
+
+// Lists the key slots of a volume that nobody has open: fills in as many as `count`, and returns
+// how many there are, at most 32; -1 on failure. It takes no key. EINVAL for a volume that is not
+// encrypted, EBUSY if it is open.
+//
+// # Safety
+// `spec` is a string, `slots` has room for `count` slots, or `count` is 0.
+int onode_list_keys(const char *spec, struct onode_key_slot *slots, size_t count);
+
+// Which slot a key opens, of a volume that nobody has open: its number, -1 on failure. ENOKEY if
+// it opens none.
+//
+// # Safety
+// `spec` is a string, `key` a key whose `bytes` are `length` bytes.
+int onode_test_key(const char *spec, const struct onode_key *key);
+
+// Adds a key to a volume that nobody has open, next to `key`, which opens it: returns the number
+// of the new slot, -1 on failure. Files are not written anew for it. ENOSPC if there are 32 slots;
+// otherwise as `onode_open_encrypted`.
+//
+// # Safety
+// `spec` is a string, both keys are keys whose `bytes` are `length` bytes.
+int onode_add_key(const char *spec, const struct onode_key *key, const struct onode_key *new_key);
+
+// Puts a key in the place of `key`, which opens the volume no more: returns the number of the new
+// slot, -1 on failure, and then the old one opens it as before. Otherwise as `onode_add_key`: with
+// 32 slots one has to be removed first.
+//
+// # Safety
+// As [`onode_add_key`].
+int onode_change_key(const char *spec,
+                     const struct onode_key *key,
+                     const struct onode_key *new_key);
+
+// Removes a slot of a volume that nobody has open, with `key`, whose own slot stays: EINVAL if it
+// is the one that is to go, so that somebody can open the volume afterwards. ENOENT if there is no
+// such slot; otherwise as `onode_open_encrypted`.
+//
+// # Safety
+// As [`onode_test_key`].
+int onode_remove_key(const char *spec, const struct onode_key *key, uint32_t slot);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

@@ -1,8 +1,10 @@
 //! What C hands in: strings, and places for answers.
 
 use crate::error::{Failure, Outcome};
+use onode::Spec;
 use onode_base::ErrorKind;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 
 /// Bytes of a name in an answer, with the zero byte that ends it.
 const NAME_BYTES: usize = 256;
@@ -32,6 +34,15 @@ pub(crate) unsafe fn words_of<'a>(text: *const c_char) -> Outcome<&'a str> {
     })
 }
 
+/// The volume that a string of C names.
+///
+/// # Safety
+/// As [`text_of`].
+pub(crate) unsafe fn spec_of(text: *const c_char) -> Outcome<Spec> {
+    // SAFETY: the caller's promise.
+    Ok(Spec::from_argument(OsStr::from_bytes(unsafe { text_of(text) }?))?)
+}
+
 /// Where an answer goes.
 ///
 /// # Safety
@@ -39,6 +50,21 @@ pub(crate) unsafe fn words_of<'a>(text: *const c_char) -> Outcome<&'a str> {
 pub(crate) unsafe fn place_of<'a, T>(place: *mut T) -> Outcome<&'a mut T> {
     // SAFETY: the caller's promise.
     unsafe { place.as_mut() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no place for the answer"))
+}
+
+/// Where several answers go: room for `count`.
+///
+/// # Safety
+/// `places` has room for `count` that nobody else uses, or `count` is 0.
+pub(crate) unsafe fn places_of<'a, T>(places: *mut T, count: usize) -> Outcome<&'a mut [T]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    if places.is_null() || count > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(Failure::new(ErrorKind::Invalid, "no place for the answers"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts_mut(places, count) })
 }
 
 /// A name as answers have it, ended by a zero byte.

@@ -5,6 +5,7 @@ use onode_base::ErrorKind;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
+use std::io;
 use std::sync::LazyLock;
 
 thread_local! {
@@ -45,32 +46,40 @@ pub extern "C" fn onode_strerror(number: c_int) -> *const c_char {
     MEANINGS.get(&number).map_or(c"no error of Onode".as_ptr(), |words| words.as_ptr())
 }
 
-fn set(kind: ErrorKind, words: &str) {
-    let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
+fn set(failure: &Failure) {
+    let words = CString::new(failure.words.replace('\0', " ")).unwrap_or_default();
     LAST.with_borrow_mut(|last| *last = words);
-    LAST_NUMBER.set(kind.errno());
+    LAST_NUMBER.set(failure.number);
     // SAFETY: the location of this thread's errno is always valid.
-    unsafe { *libc::__errno_location() = kind.errno() };
+    unsafe { *libc::__errno_location() = failure.number };
 }
 
 /// An error on its way to C.
-pub(crate) struct Failure(ErrorKind, String);
+pub(crate) struct Failure {
+    number: c_int,
+    words: String,
+}
 
 impl Failure {
     pub(crate) fn new(kind: ErrorKind, words: impl Into<String>) -> Self {
-        Self(kind, words.into())
+        Self { number: kind.errno(), words: words.into() }
+    }
+
+    /// What the operating system answered.
+    pub(crate) fn host(what: &str, error: &io::Error) -> Self {
+        Self { number: error.raw_os_error().unwrap_or(libc::EIO), words: format!("{what}: {error}") }
     }
 }
 
 impl From<onode_heap::Error> for Failure {
     fn from(error: onode_heap::Error) -> Self {
-        Self(error.kind, error.detail)
+        Self::new(error.kind, error.detail)
     }
 }
 
 impl From<onode_fs::Error> for Failure {
     fn from(error: onode_fs::Error) -> Self {
-        Self(error.kind, error.to_string())
+        Self::new(error.kind, error.to_string())
     }
 }
 
@@ -91,7 +100,7 @@ impl From<onode::Error> for Failure {
             Class::Key => ErrorKind::KeyNeeded,
             _ => ErrorKind::Media,
         };
-        Self(kind, error.to_string())
+        Self::new(kind, error.to_string())
     }
 }
 
@@ -135,8 +144,8 @@ pub(crate) fn answer<T: Failed>(body: impl FnOnce() -> Outcome<T>) -> T {
     let bug = |_| Err(Failure::new(ErrorKind::Media, "a bug in Onode; please report it"));
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(bug) {
         Ok(value) => value,
-        Err(Failure(kind, words)) => {
-            set(kind, &words);
+        Err(failure) => {
+            set(&failure);
             T::FAILED
         }
     }

@@ -8,7 +8,6 @@
 
 mod arena;
 mod arguments;
-mod clones;
 mod descriptors;
 mod error;
 mod files;
@@ -16,7 +15,6 @@ mod handle;
 mod memory;
 mod roots;
 mod slots;
-mod snapshots;
 mod transactions;
 mod volumes;
 
@@ -25,7 +23,6 @@ pub use arena::{
     onode_arena_freeze, onode_arena_root, onode_arena_set_root, onode_arena_start, onode_checkpoint, onode_close_arena,
     onode_create_arena, onode_list_checkpoints, onode_remove_arena, onode_remove_checkpoint, onode_restore_arena,
 };
-pub use clones::{MadeClone, onode_clone_bytes, onode_delete_clone, onode_list_clones, onode_make_clone};
 pub use error::{onode_errno, onode_error, onode_strerror};
 pub use files::{
     Name, Stat, onode_close, onode_creat, onode_fsync, onode_lseek, onode_mkdir, onode_open, onode_pread, onode_pwrite,
@@ -39,9 +36,15 @@ pub use memory::{
 };
 pub use roots::{onode_remove_root, onode_root, onode_set_root};
 pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};
-pub use snapshots::{
+pub use transactions::{onode_tx_abort, onode_tx_begin, onode_tx_commit};
+pub use volumes::clones::{MadeClone, onode_clone_bytes, onode_delete_clone, onode_list_clones, onode_make_clone};
+pub use volumes::encrypted::onode_open_encrypted;
+pub use volumes::key_slots::{
+    ListedSlot, onode_add_key, onode_change_key, onode_list_keys, onode_remove_key, onode_test_key,
+};
+pub use volumes::keys::{GivenKey, ONODE_KEY_BYTES, ONODE_KEY_FILE, ONODE_PASSPHRASE};
+pub use volumes::snapshots::{
     TakenSnapshot, onode_clean_snapshots, onode_delete_snapshot, onode_list_snapshots, onode_snapshot_bytes,
     onode_take_snapshot,
 };
-pub use transactions::{onode_tx_abort, onode_tx_begin, onode_tx_commit};
-pub use volumes::{onode_close_volume, onode_open_state, onode_open_volume, onode_sync};
+pub use volumes::{onode_close_volume, onode_open_state, onode_open_volume, onode_sync, onode_tick};

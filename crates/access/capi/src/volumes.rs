@@ -1,10 +1,16 @@
 //! Volumes on any kind of device, and their snapshots and clones as places for files.
 
+pub(crate) mod clones;
+pub(crate) mod encrypted;
+pub(crate) mod key_slots;
+pub(crate) mod keys;
+pub(crate) mod snapshots;
+
 use crate::arguments::{text_of, words_of};
-use crate::clones::clones_of;
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{Held, OnodeHeap, files_of, volume_of};
-use crate::snapshots::snapshots_of;
+use crate::volumes::clones::clones_of;
+use crate::volumes::snapshots::snapshots_of;
 use onode::{CreateOptions, FileSystem, MountOptions, Spec, Volume};
 use onode_base::ErrorKind;
 use onode_fs::{Caller, WriteMode};
@@ -32,29 +38,31 @@ pub unsafe extern "C" fn onode_open_volume(spec: *const c_char, flags: c_int) ->
     answer(|| {
         // SAFETY: the caller's promise.
         let text = OsStr::from_bytes(unsafe { text_of(spec) }?);
-        let options = MountOptions {
-            read_only: flags & libc::O_ACCMODE == libc::O_RDONLY,
-            write_mode: if flags & libc::O_SYNC == libc::O_SYNC {
-                WriteMode::WriteThrough
-            } else {
-                WriteMode::WriteBack
-            },
-            ..MountOptions::default()
-        };
-        let volume = match Spec::state_of(text) {
-            Some((image, name)) => Volume::open_state(&Spec::from_argument(OsStr::new(image))?, name, options)?,
-            None => opened_or_made(&Spec::from_argument(text)?, options, flags & libc::O_CREAT != 0)?,
-        };
+        let volume = opened(text, flags, &Volume::create)?;
         Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
     })
 }
 
-fn opened_or_made(spec: &Spec, options: MountOptions, may_make: bool) -> onode::Result<Volume> {
-    if may_make && spec.image_path().is_some_and(|path| !path.exists()) {
-        let Caller { uid, gid, .. } = caller();
-        Volume::create(spec, &CreateOptions { uid, gid, ..CreateOptions::default() })?;
+/// The volume, snapshot or clone that a text names, opened as `flags` say; `make` makes a volume.
+pub(crate) fn opened(
+    text: &OsStr,
+    flags: c_int,
+    make: &dyn Fn(&Spec, &CreateOptions) -> onode::Result<()>,
+) -> onode::Result<Volume> {
+    let options = MountOptions {
+        read_only: flags & libc::O_ACCMODE == libc::O_RDONLY,
+        write_mode: if flags & libc::O_SYNC == libc::O_SYNC { WriteMode::WriteThrough } else { WriteMode::WriteBack },
+        ..MountOptions::default()
+    };
+    if let Some((image, name)) = Spec::state_of(text) {
+        return Volume::open_state(&Spec::from_argument(OsStr::new(image))?, name, options);
     }
-    Volume::open(spec, options)
+    let spec = Spec::from_argument(text)?;
+    if flags & libc::O_CREAT != 0 && spec.image_path().is_some_and(|path| !path.exists()) {
+        let Caller { uid, gid, .. } = caller();
+        make(&spec, &CreateOptions { uid, gid, ..CreateOptions::default() })?;
+    }
+    Volume::open(&spec, options)
 }
 
 /// Opens a snapshot, to be read, or a clone, to be changed, beside its volume. All functions for

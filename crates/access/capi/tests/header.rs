@@ -15,8 +15,11 @@ fn the_header_is_up_to_date() {
         "src/files.rs",
         "src/transactions.rs",
         "src/volumes.rs",
-        "src/snapshots.rs",
-        "src/clones.rs",
+        "src/volumes/snapshots.rs",
+        "src/volumes/clones.rs",
+        "src/volumes/keys.rs",
+        "src/volumes/encrypted.rs",
+        "src/volumes/key_slots.rs",
         "src/error.rs",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));

@@ -159,3 +159,27 @@ fn snapshots_and_clones_in_c() {
     }
     run(&program, &[&memory.spec(), "none"]);
 }
+
+#[test]
+fn encrypted_volumes_in_c() {
+    let program = compile("keys");
+    let places = ["flash", "fast", "big", "memory", "other", "plain"].map(|name| Place::new(&format!("keys-{name}")));
+    let [flash, fast, big, memory, other, plain] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    let key_file = Place::new("keys-file");
+    std::fs::write(&key_file.0, b"thirty-two bytes and a few more, which nobody guesses").expect("written");
+    let on_flash = format!("flash:{},size=24M", at(flash));
+    run(&program, &[&on_flash, "make", ""]);
+    let image = std::fs::read(&flash.0).expect("the volume is there");
+    for hidden in ["words that lie hidden", "a horse that nobody"] {
+        assert!(!image.windows(hidden.len()).any(|bytes| bytes == hidden.as_bytes()), "{hidden} lies open");
+    }
+    run(&program, &[&on_flash, "slots", &at(&key_file)]);
+    run(&program, &[&format!("flash:{}", at(flash)), "wrong", &at(&key_file)]);
+    run(&program, &[&on_flash, "threads", &format!("scm:{},size=32M", at(other))]);
+    run(&program, &[&format!("flash:{},size=24M", at(plain)), "plain", ""]);
+    let on_two = format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big));
+    run(&program, &[&on_two, "make", ""]);
+    run(&program, &[&on_two, "slots", &at(&key_file)]);
+    run(&program, &[&format!("scm:{},size=32M", at(memory)), "plain", ""]);
+}

@@ -3,7 +3,7 @@
 use crate::arguments::{name_field, place_of, words_of};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, volume_of};
-use crate::snapshots::snapshots_of;
+use crate::volumes::snapshots::snapshots_of;
 use onode::{Clones, Volume};
 use onode_base::ErrorKind;
 use std::ffi::{c_char, c_int};
