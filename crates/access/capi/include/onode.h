@@ -182,6 +182,34 @@ typedef struct onode_key_slot {
   char label[256];
 } onode_key_slot;
 
+// What a volume has of its device, in bytes of the device, those for the volume's own records
+// included.
+typedef struct onode_extent {
+  // What it has.
+  uint64_t bytes;
+  // What there is room for now: a disk may have become larger. An image file can become longer
+  // than that.
+  uint64_t most;
+  // The fewest with which it would be larger than now.
+  uint64_t least;
+  // About the fewest that have room for what is in it; `bytes` if it cannot become smaller now.
+  uint64_t fewest;
+  // Sizes are multiples of this.
+  uint64_t unit;
+} onode_extent;
+
+// What a long call calls now and then; it may be NULL where one is taken.
+typedef struct onode_progress {
+  // Told how much is `done` of `total`, which is an estimate, and 0 where nobody knows it. What
+  // that counts is said where it is taken. If it returns other than 0 the call stops and fails
+  // with ECANCELED. It is called by the thread that made the call; it may use other handles, and
+  // files of this one, and must return: no longjmp and no exception out of it. NULL: nobody is
+  // told.
+  int (*tell)(uint64_t done, uint64_t total, void *context);
+  // Handed to it.
+  void *context;
+} onode_progress;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -762,6 +790,27 @@ int onode_change_key(const char *spec,
 // # Safety
 // As [`onode_test_key`].
 int onode_remove_key(const char *spec, const struct onode_key *key, uint32_t slot);
+
+// Tells how large a volume is and could be. EOPNOTSUPP on storage-class memory, where a volume
+// takes up what its file or space got when it is opened, and for snapshots, clones and
+// transactions.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `extent` is a place for the answer.
+int onode_volume_extent(struct onode_heap *volume, struct onode_extent *extent);
+
+// Has a volume take up `bytes` of its device from now on, rounded down to a whole unit; durable on
+// return, and an image file has become longer or shorter. Files stay, and may be used meanwhile.
+// To become larger takes a moment; to become smaller everything behind the new end moves first,
+// and `progress` is told how many bytes have moved. Stopped by it (ECANCELED), after any other
+// failure and after a crash the volume is as large as before and has everything. EINVAL for a size
+// that it cannot have, ENOSPC if what is in it has no room there or the host has none for the
+// image, EBUSY if another thread gave it another size meanwhile, EROFS; EOPNOTSUPP where
+// `onode_volume_extent` fails with that.
+//
+// # Safety
+// `volume` came from a function that opens volumes; `progress` is NULL or one that can be called.
+int onode_resize(struct onode_heap *volume, uint64_t bytes, const struct onode_progress *progress);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

@@ -36,6 +36,7 @@ static MEANINGS: LazyLock<BTreeMap<c_int, CString>> = LazyLock::new(|| {
         meaning.push_str(or);
         meaning.push_str(kind.describe());
     }
+    meanings.insert(libc::ECANCELED, "the program stopped it".to_owned());
     meanings.into_iter().map(|(number, words)| (number, CString::new(words).unwrap_or_default())).collect()
 });
 
@@ -63,6 +64,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(kind: ErrorKind, words: impl Into<String>) -> Self {
         Self { number: kind.errno(), words: words.into() }
+    }
+
+    /// The program itself ended it; how things stand now.
+    pub(crate) fn stopped(words: impl Into<String>) -> Self {
+        Self { number: libc::ECANCELED, words: words.into() }
     }
 
     /// What the operating system answered.

@@ -43,6 +43,8 @@ pub use volumes::key_slots::{
     ListedSlot, onode_add_key, onode_change_key, onode_list_keys, onode_remove_key, onode_test_key,
 };
 pub use volumes::keys::{GivenKey, ONODE_KEY_BYTES, ONODE_KEY_FILE, ONODE_PASSPHRASE};
+pub use volumes::progress::CallProgress;
+pub use volumes::resize::{VolumeExtent, onode_resize, onode_volume_extent};
 pub use volumes::snapshots::{
     TakenSnapshot, onode_clean_snapshots, onode_delete_snapshot, onode_list_snapshots, onode_snapshot_bytes,
     onode_take_snapshot,

@@ -4,6 +4,8 @@ pub(crate) mod clones;
 pub(crate) mod encrypted;
 pub(crate) mod key_slots;
 pub(crate) mod keys;
+pub(crate) mod progress;
+pub(crate) mod resize;
 pub(crate) mod snapshots;
 
 use crate::arguments::{text_of, words_of};

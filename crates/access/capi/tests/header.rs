@@ -20,6 +20,8 @@ fn the_header_is_up_to_date() {
         "src/volumes/keys.rs",
         "src/volumes/encrypted.rs",
         "src/volumes/key_slots.rs",
+        "src/volumes/progress.rs",
+        "src/volumes/resize.rs",
         "src/error.rs",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));

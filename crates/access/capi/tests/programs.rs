@@ -183,3 +183,30 @@ fn encrypted_volumes_in_c() {
     run(&program, &[&on_two, "slots", &at(&key_file)]);
     run(&program, &[&format!("scm:{},size=32M", at(memory)), "plain", ""]);
 }
+
+#[test]
+fn sizes_of_volumes_in_c() {
+    let program = compile("resize");
+    let names = ["flash", "fast", "big", "one", "two", "memory"];
+    let places = names.map(|name| Place::new(&format!("resize-{name}")));
+    let [flash, fast, big, one, two, memory] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    for (new, spec, path) in [
+        (format!("flash:{},size=24M", at(flash)), format!("flash:{}", at(flash)), at(flash)),
+        (
+            format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big)),
+            format!("tier:{},{}", at(fast), at(big)),
+            at(big),
+        ),
+        (
+            format!("pool:flash:{},size=24M+flash:{},size=24M", at(one), at(two)),
+            format!("pool:flash:{}+flash:{}", at(one), at(two)),
+            at(one),
+        ),
+    ] {
+        run(&program, &[&new, "changes", &path]);
+        run(&program, &[&spec, "stops", &path]);
+        run(&program, &[&spec, "wrong", &path]);
+    }
+    run(&program, &[&memory.spec(), "none", ""]);
+}
