@@ -63,6 +63,18 @@ static inline void *onode_pointer_from(const void *start, uint64_t offset) {
 // The key is in a file of such random bytes, and `bytes` is the path of that file.
 #define ONODE_KEY_FILE 3
 
+// A limit of a directory and all that is in it, for everybody.
+#define ONODE_QUOTA_DIRECTORY 1
+
+// A limit of the files of a user in the whole volume; it does not hold the super-user.
+#define ONODE_QUOTA_USER 2
+
+// A limit of the files of a group in the whole volume; it does not hold the super-user.
+#define ONODE_QUOTA_GROUP 3
+
+// What is only counted, and not limited.
+#define ONODE_NO_LIMIT UINT64_MAX
+
 // Working memory of this process with an allocator of its own, which checkpoints save and bring
 // back.
 typedef struct onode_arena onode_arena;
@@ -209,6 +221,23 @@ typedef struct onode_progress {
   // Handed to it.
   void *context;
 } onode_progress;
+
+// A limit, with what is used of it. Bytes are those that sizes of files tell, holes included, once
+// for all names of a file; files are all that has an inode: directories and links, too.
+typedef struct onode_quota {
+  // ONODE_QUOTA_DIRECTORY, ONODE_QUOTA_USER or ONODE_QUOTA_GROUP.
+  int kind;
+  // The number of the directory, as `onode_stat_path` tells it, or that of the user or group.
+  uint64_t number;
+  // The most bytes, or ONODE_NO_LIMIT.
+  uint64_t limit_bytes;
+  // The most files, or ONODE_NO_LIMIT.
+  uint64_t limit_files;
+  // Bytes used. To set a limit it does not count.
+  uint64_t used_bytes;
+  // Files used. To set a limit it does not count.
+  uint64_t used_files;
+} onode_quota;
 
 #ifdef __cplusplus
 extern "C" {
@@ -811,6 +840,43 @@ int onode_volume_extent(struct onode_heap *volume, struct onode_extent *extent);
 // # Safety
 // `volume` came from a function that opens volumes; `progress` is NULL or one that can be called.
 int onode_resize(struct onode_heap *volume, uint64_t bytes, const struct onode_progress *progress);
+
+// Sets a limit, or changes the one that there is; durable on return. A new one counts what there
+// is first, and holds when the call returns: `progress` is told how many files it has counted.
+// Stopped by it (ECANCELED), and after any other failure, there is no new limit. What would go
+// beyond a limit fails with EDQUOT from then on; what is there stays. EEXIST for a directory in
+// one, or above one, that has a limit; ENOTDIR, ENOENT; EINVAL for user 0; EBUSY if another limit
+// is being set; EROFS; EPERM in a transaction; EOPNOTSUPP on storage-class memory.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `limit` is a limit; `progress` is NULL or one
+// that can be called.
+int onode_set_quota(struct onode_heap *volume,
+                    const struct onode_quota *limit,
+                    const struct onode_progress *progress);
+
+// Takes a limit away; the files stay. Durable on return. ENOENT if there is none; otherwise as
+// `onode_set_quota`.
+//
+// # Safety
+// `volume` came from a function that opens volumes.
+int onode_remove_quota(struct onode_heap *volume, int kind, uint64_t number);
+
+// Lists all limits with what is used of them, those of directories first: fills in as many as
+// `count`, and returns how many there are; -1 on failure.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `limits` has room for `count` limits, or
+// `count` is 0.
+int64_t onode_list_quotas(struct onode_heap *volume, struct onode_quota *limits, size_t count);
+
+// The path of a directory by its number, as `onode_list_quotas` tells it; it is ended by a zero
+// byte. Returns how many bytes it has without that one, -1 on failure: ERANGE if `size` bytes are
+// too few for it, ENOTDIR, ENOENT.
+//
+// # Safety
+// `heap` is an open heap or volume, `path` has room for `size` bytes.
+ptrdiff_t onode_directory_path(struct onode_heap *heap, uint64_t number, char *path, size_t size);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

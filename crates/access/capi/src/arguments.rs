@@ -67,6 +67,21 @@ pub(crate) unsafe fn places_of<'a, T>(places: *mut T, count: usize) -> Outcome<&
     Ok(unsafe { std::slice::from_raw_parts_mut(places, count) })
 }
 
+/// Puts a string and the zero byte that ends it into a place, and tells how long it is without that
+/// byte; the place stays as it is if it is too small.
+pub(crate) fn string_into(place: &mut [c_char], text: &[u8]) -> Outcome<isize> {
+    if text.len() >= place.len() {
+        let words = format!(
+            "the answer has {} bytes with the zero byte, and there is room for {}",
+            text.len() + 1,
+            place.len()
+        );
+        return Err(Failure::new(ErrorKind::Range, words));
+    }
+    place.iter_mut().zip(text.iter().chain(&[0])).for_each(|(to, from)| *to = *from as c_char);
+    Ok(text.len() as isize)
+}
+
 /// A name as answers have it, ended by a zero byte.
 pub(crate) fn name_field(name: &[u8]) -> [c_char; NAME_BYTES] {
     let mut field = [0; NAME_BYTES];

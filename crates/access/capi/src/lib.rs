@@ -44,6 +44,10 @@ pub use volumes::key_slots::{
 };
 pub use volumes::keys::{GivenKey, ONODE_KEY_BYTES, ONODE_KEY_FILE, ONODE_PASSPHRASE};
 pub use volumes::progress::CallProgress;
+pub use volumes::quotas::{
+    LimitTold, ONODE_NO_LIMIT, ONODE_QUOTA_DIRECTORY, ONODE_QUOTA_GROUP, ONODE_QUOTA_USER, onode_directory_path,
+    onode_list_quotas, onode_remove_quota, onode_set_quota,
+};
 pub use volumes::resize::{VolumeExtent, onode_resize, onode_volume_extent};
 pub use volumes::snapshots::{
     TakenSnapshot, onode_clean_snapshots, onode_delete_snapshot, onode_list_snapshots, onode_snapshot_bytes,

@@ -5,6 +5,7 @@ pub(crate) mod encrypted;
 pub(crate) mod key_slots;
 pub(crate) mod keys;
 pub(crate) mod progress;
+pub(crate) mod quotas;
 pub(crate) mod resize;
 pub(crate) mod snapshots;
 

@@ -22,6 +22,7 @@ fn the_header_is_up_to_date() {
         "src/volumes/key_slots.rs",
         "src/volumes/progress.rs",
         "src/volumes/resize.rs",
+        "src/volumes/quotas.rs",
         "src/error.rs",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));

@@ -210,3 +210,19 @@ fn sizes_of_volumes_in_c() {
     }
     run(&program, &[&memory.spec(), "none", ""]);
 }
+
+#[test]
+fn limits_in_c() {
+    let program = compile("quotas");
+    let places = ["flash", "memory", "fast", "big"].map(|name| Place::new(&format!("quotas-{name}")));
+    let [flash, memory, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    for spec in
+        [format!("flash:{},size=24M", at(flash)), format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big))]
+    {
+        for step in ["set", "keeps", "stops", "wrong"] {
+            run(&program, &[&spec, step]);
+        }
+    }
+    run(&program, &[&memory.spec(), "none"]);
+}
