@@ -239,6 +239,19 @@ typedef struct onode_quota {
   uint64_t used_files;
 } onode_quota;
 
+// How to receive a stream. All of it 0 or NULL is what is usual.
+typedef struct onode_receive_options {
+  // The name of the snapshot that is taken at the end; NULL: that of the one that was sent.
+  const char *name;
+  // What is compressed of what comes: "none", "fast", "small" or "auto"; NULL is "none".
+  const char *compress;
+  // The key of a volume that is encrypted; NULL for one that is not.
+  const struct onode_key *key;
+  // Other than 0: what has changed on the volume since the snapshot on which the stream builds
+  // is given up.
+  int roll_back;
+} onode_receive_options;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -877,6 +890,69 @@ int64_t onode_list_quotas(struct onode_heap *volume, struct onode_quota *limits,
 // # Safety
 // `heap` is an open heap or volume, `path` has room for `size` bytes.
 ptrdiff_t onode_directory_path(struct onode_heap *heap, uint64_t number, char *path, size_t size);
+
+// Writes a snapshot of an open volume to a descriptor, or what has changed since an earlier one if
+// `from` names that: a stream of which `onode_receive` or the command makes the same state on
+// another volume of any kind. Its content is neither compressed nor encrypted, whatever the volume
+// is. With `snapshot` NULL it is all files as they are, of a volume that is open for reading only;
+// so are volumes sent that have no snapshots. Returns the bytes written, -1 on failure.
+//
+// The descriptor is one of the process that blocks, and stays open. What write(2) takes in part is
+// written on. A signal does not end the call: EINTR has `progress` asked, as every piece has,
+// which is told the bytes written. A pipe that nobody reads any more is as with write(2): SIGPIPE,
+// or EPIPE for a program that ignores that signal. Other failures of write(2) keep their numbers,
+// as EAGAIN of a descriptor that does not block. ENOENT if there is no such snapshot or it was
+// deleted meanwhile, EINVAL if `from` is the later one, EBADF. Whoever receives a part shows
+// nothing of it.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `snapshot` and `from` are strings or NULL;
+// nobody closes the descriptor meanwhile; `progress` is NULL or one that can be called.
+int64_t onode_send(struct onode_heap *volume,
+                   const char *snapshot,
+                   const char *from,
+                   int descriptor,
+                   const struct onode_progress *progress);
+
+// Gives a volume that nobody has open the state of which a stream tells, which a descriptor gives;
+// what follows the stream there is not read. Returns the bytes of the stream, -1 on failure. At
+// the end a snapshot of the volume is taken, on which the next stream can build.
+//
+// A stream of all files makes the volume if its image is missing and no key is given, else it has
+// to be empty: make an encrypted one with `onode_open_encrypted` and O_CREAT first. One of what
+// has changed needs a volume that has the earlier snapshot, and is as that (EBUSY if not, unless
+// `roll_back` is set; ENOENT without the snapshot). EEXIST if the volume is not empty, or has that
+// state or that name already. EIO for a stream that is damaged or ends before its end. ENOKEY,
+// ENOSPC, EBUSY for a volume that is open.
+//
+// What is no stream, or does not fit the volume, changes nothing. Stopped in the middle, by
+// `progress` (ECANCELED, it is told the bytes read), by damage or by a crash, nobody can use the
+// volume until the same stream is received again, from its beginning; one that had an earlier
+// snapshot goes back to that when it is opened for writing. The descriptor is as for `onode_send`.
+//
+// # Safety
+// `spec` is a string, `options` NULL or options whose strings and key are as they say; nobody
+// closes the descriptor meanwhile; `progress` is NULL or one that can be called.
+int64_t onode_receive(const char *spec,
+                      int descriptor,
+                      const struct onode_receive_options *options,
+                      const struct onode_progress *progress);
+
+// Gives a volume that nobody has open the state of one of its snapshots again: what has changed
+// since is given up. Snapshots stay, those that were taken later, too; one that is taken right
+// before keeps what is given up. Clones stay. Returns how many changes of objects that took, 0 if
+// nothing had changed, -1 on failure; `progress` is told how many there were so far. Stopped by it
+// (ECANCELED) or by a crash it is brought to its end when the volume is opened for writing next.
+// `key` is NULL for a volume that is not encrypted. ENOENT if there is no such snapshot, EBUSY for
+// a volume that is open, ENOKEY; EINVAL on storage-class memory, where no volume has snapshots.
+//
+// # Safety
+// `spec` and `name` are strings, `key` is NULL or a key whose `bytes` are `length` bytes;
+// `progress` is NULL or one that can be called.
+int64_t onode_roll_back(const char *spec,
+                        const char *name,
+                        const struct onode_key *key,
+                        const struct onode_progress *progress);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

@@ -53,4 +53,5 @@ pub use volumes::snapshots::{
     TakenSnapshot, onode_clean_snapshots, onode_delete_snapshot, onode_list_snapshots, onode_snapshot_bytes,
     onode_take_snapshot,
 };
+pub use volumes::streams::{ReceivingOptions, onode_receive, onode_roll_back, onode_send};
 pub use volumes::{onode_close_volume, onode_open_state, onode_open_volume, onode_sync, onode_tick};

@@ -4,10 +4,12 @@ pub(crate) mod clones;
 pub(crate) mod encrypted;
 pub(crate) mod key_slots;
 pub(crate) mod keys;
+pub(crate) mod pipe;
 pub(crate) mod progress;
 pub(crate) mod quotas;
 pub(crate) mod resize;
 pub(crate) mod snapshots;
+pub(crate) mod streams;
 
 use crate::arguments::{text_of, words_of};
 use crate::error::{Failure, Outcome, answer};

@@ -226,3 +226,25 @@ fn limits_in_c() {
     }
     run(&program, &[&memory.spec(), "none"]);
 }
+
+#[test]
+fn streams_in_c() {
+    let program = compile("streams");
+    let names = ["flash", "fast", "big", "memory"];
+    let places = names.map(|name| Place::new(&format!("streams-{name}")));
+    let [flash, fast, big, memory] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    let to = |name: &str| Place::new(&format!("streams-to-{name}"));
+    let from = format!("flash:{},size=24M", at(flash));
+    run(&program, &[&from, "make", ""]);
+    for step in ["pipe", "damage", "stops", "descriptors", "locked"] {
+        let copy = to(step);
+        run(&program, &[&from, step, &format!("flash:{},size=24M", at(&copy))]);
+    }
+    // From one kind of device to another, and back.
+    let on_two = format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big));
+    run(&program, &[&from, "damage", &on_two]);
+    run(&program, &[&from, "back", ""]);
+    let copy = to("memory");
+    run(&program, &[&memory.spec(), "memory", &format!("flash:{},size=24M", at(&copy))]);
+}
