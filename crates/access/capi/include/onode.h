@@ -645,6 +645,36 @@ int onode_stat_path(struct onode_heap *heap, const char *path, struct onode_stat
 // As [`onode_open`]; `name` is a place for the answer.
 long onode_readdir(struct onode_heap *heap, const char *path, long cursor, struct onode_name *name);
 
+// Sets a hint of a file for what is written to it from now on; of a directory, for what is made in
+// it from now on. Hints are advice: they change what storing costs, never what is read.
+//
+// - "lifetime", how long content stays as it is: "short", "medium", "long", "unknown"
+// - "temperature", how often it is used: "cold", "warm", "hot", "unknown"
+// - "size", how many bytes a file will have: "4096", "64K", "10M", "1G", "unknown"
+// - "compress": "none", "fast", "small", or "auto", which is as whoever opens the volume says
+// - "placement", of two disks: "default", "bypass" or a section; "safe", "either", "big" or
+//   "volume"; "pin" or "unpin"; several with commas between
+//
+// EINVAL for another name or value, EOPNOTSUPP for "compress" and "placement" on a volume that has
+// no such choice, ENOENT, EROFS.
+//
+// # Safety
+// `heap` is an open heap or volume, `path`, `name` and `value` are strings.
+int onode_set_hint(struct onode_heap *heap, const char *path, const char *name, const char *value);
+
+// The value of a hint as `onode_set_hint` takes it, ended by a zero byte; of a directory, that of
+// what is made in it. Returns how many bytes it has without that one, -1 on failure: ERANGE if
+// `size` bytes are too few for it; otherwise as `onode_set_hint`.
+//
+// # Safety
+// `heap` is an open heap or volume, `path` and `name` are strings, `value` has room for `size`
+// bytes.
+ptrdiff_t onode_hint(struct onode_heap *heap,
+                     const char *path,
+                     const char *name,
+                     char *value,
+                     size_t size);
+
 // Begins a transaction. The functions for files take it as a heap, and see and change files as
 // they are in it; nobody else sees that before it is committed. It has no memory: as long as it is
 // open, blocks of its heap cannot become files, nor files blocks. Not while other processes have
@@ -832,6 +862,20 @@ int onode_change_key(const char *spec,
 // # Safety
 // As [`onode_test_key`].
 int onode_remove_key(const char *spec, const struct onode_key *key, uint32_t slot);
+
+// Opens a volume as `onode_open_volume` does, or with a key as `onode_open_encrypted`, and has
+// content compressed that is written from now on: "fast" (LZ4), "small" (Zstandard), "auto", which
+// is one of them as it pays, "none" or NULL. What is compressed is read whatever this says, by
+// every way to open the volume. A file whose hint
+// "compress" says otherwise is stored as that says (`onode_set_hint`). EINVAL for other words.
+//
+// # Safety
+// `spec` is a string, `compress` one or NULL, `key` NULL or a key whose `bytes` are `length`
+// bytes.
+struct onode_heap *onode_open_compressed(const char *spec,
+                                         int flags,
+                                         const char *compress,
+                                         const struct onode_key *key);
 
 // Tells how large a volume is and could be. EOPNOTSUPP on storage-class memory, where a volume
 // takes up what its file or space got when it is opened, and for snapshots, clones and

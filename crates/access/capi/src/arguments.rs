@@ -1,7 +1,7 @@
 //! What C hands in: strings, and places for answers.
 
 use crate::error::{Failure, Outcome};
-use onode::Spec;
+use onode::{Compression, Spec};
 use onode_base::ErrorKind;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -41,6 +41,20 @@ pub(crate) unsafe fn words_of<'a>(text: *const c_char) -> Outcome<&'a str> {
 pub(crate) unsafe fn spec_of(text: *const c_char) -> Outcome<Spec> {
     // SAFETY: the caller's promise.
     Ok(Spec::from_argument(OsStr::from_bytes(unsafe { text_of(text) }?))?)
+}
+
+/// How content is to be compressed, as a string of C says; NULL is not at all.
+///
+/// # Safety
+/// As [`text_of`].
+pub(crate) unsafe fn compression_of(text: *const c_char) -> Outcome<Compression> {
+    if text.is_null() {
+        return Ok(Compression::Never);
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { words_of(text) }?;
+    let unknown = || Failure::new(ErrorKind::Invalid, format!("`{name}` is not none, fast, small or auto"));
+    Compression::from_name(name).ok_or_else(unknown)
 }
 
 /// Where an answer goes.

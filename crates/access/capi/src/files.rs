@@ -3,6 +3,8 @@
 //! In a heap every write is durable when it returns; in a transaction when that is committed, in a
 //! volume when it was synced.
 
+pub(crate) mod hints;
+
 use crate::arguments::{name_field, place_of, text_of};
 use crate::descriptors::OpenFile;
 use crate::error::{Failure, Outcome, answer};

@@ -24,6 +24,7 @@ pub use arena::{
     onode_create_arena, onode_list_checkpoints, onode_remove_arena, onode_remove_checkpoint, onode_restore_arena,
 };
 pub use error::{onode_errno, onode_error, onode_strerror};
+pub use files::hints::{onode_hint, onode_set_hint};
 pub use files::{
     Name, Stat, onode_close, onode_creat, onode_fsync, onode_lseek, onode_mkdir, onode_open, onode_pread, onode_pwrite,
     onode_read, onode_readdir, onode_rename, onode_stat_path, onode_truncate, onode_unlink, onode_write,
@@ -38,6 +39,7 @@ pub use roots::{onode_remove_root, onode_root, onode_set_root};
 pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};
 pub use transactions::{onode_tx_abort, onode_tx_begin, onode_tx_commit};
 pub use volumes::clones::{MadeClone, onode_clone_bytes, onode_delete_clone, onode_list_clones, onode_make_clone};
+pub use volumes::compressed::onode_open_compressed;
 pub use volumes::encrypted::onode_open_encrypted;
 pub use volumes::key_slots::{
     ListedSlot, onode_add_key, onode_change_key, onode_list_keys, onode_remove_key, onode_test_key,

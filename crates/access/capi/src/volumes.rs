@@ -1,6 +1,7 @@
 //! Volumes on any kind of device, and their snapshots and clones as places for files.
 
 pub(crate) mod clones;
+pub(crate) mod compressed;
 pub(crate) mod encrypted;
 pub(crate) mod key_slots;
 pub(crate) mod keys;
@@ -43,22 +44,28 @@ pub unsafe extern "C" fn onode_open_volume(spec: *const c_char, flags: c_int) ->
     answer(|| {
         // SAFETY: the caller's promise.
         let text = OsStr::from_bytes(unsafe { text_of(spec) }?);
-        let volume = opened(text, flags, &Volume::create)?;
+        let volume = opened(text, flags, mount_options(flags), &Volume::create)?;
         Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
     })
 }
 
-/// The volume, snapshot or clone that a text names, opened as `flags` say; `make` makes a volume.
-pub(crate) fn opened(
-    text: &OsStr,
-    flags: c_int,
-    make: &dyn Fn(&Spec, &CreateOptions) -> onode::Result<()>,
-) -> onode::Result<Volume> {
-    let options = MountOptions {
+/// How the flags of `open(2)` have a volume opened.
+pub(crate) fn mount_options(flags: c_int) -> MountOptions {
+    MountOptions {
         read_only: flags & libc::O_ACCMODE == libc::O_RDONLY,
         write_mode: if flags & libc::O_SYNC == libc::O_SYNC { WriteMode::WriteThrough } else { WriteMode::WriteBack },
         ..MountOptions::default()
-    };
+    }
+}
+
+/// The volume, snapshot or clone that a text names; with O_CREAT among `flags`, `make` makes a
+/// volume that is not there.
+pub(crate) fn opened(
+    text: &OsStr,
+    flags: c_int,
+    options: MountOptions,
+    make: &dyn Fn(&Spec, &CreateOptions) -> onode::Result<()>,
+) -> onode::Result<Volume> {
     if let Some((image, name)) = Spec::state_of(text) {
         return Volume::open_state(&Spec::from_argument(OsStr::new(image))?, name, options);
     }

@@ -4,8 +4,8 @@ use crate::arguments::text_of;
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{Held, OnodeHeap};
 use crate::volumes::keys::{FirstKey, GivenKey, KeyInUse, first_key_of};
-use crate::volumes::opened;
-use onode::Volume;
+use crate::volumes::{mount_options, opened};
+use onode::{MountOptions, Volume};
 use onode_base::ErrorKind;
 use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -29,15 +29,16 @@ pub unsafe extern "C" fn onode_open_encrypted(
     answer(|| {
         // SAFETY: the caller's promise.
         let (text, key) = unsafe { (text_of(spec)?, first_key_of(key)?) };
-        let volume = unlocked(OsStr::from_bytes(text), flags, &key)?;
+        let volume = unlocked(OsStr::from_bytes(text), flags, mount_options(flags), &key)?;
         Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
     })
 }
 
-fn unlocked(text: &OsStr, flags: c_int, key: &FirstKey<'_>) -> Outcome<Volume> {
+/// An encrypted volume, opened or made.
+pub(crate) fn unlocked(text: &OsStr, flags: c_int, options: MountOptions, key: &FirstKey<'_>) -> Outcome<Volume> {
     let in_use = KeyInUse::begin(key.secret())?;
     let make = |spec: &_, options: &_| Volume::create_encrypted(spec, options, &key.new_key());
-    let volume = opened(text, flags, &make)?;
+    let volume = opened(text, flags, options, &make)?;
     if in_use.was_asked_for() {
         return Ok(volume);
     }

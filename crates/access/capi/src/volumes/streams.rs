@@ -1,6 +1,6 @@
 //! States of volumes: sent as a stream, received on another volume, gone back to.
 
-use crate::arguments::{spec_of, words_of};
+use crate::arguments::{compression_of, spec_of, words_of};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, volume_of};
 use crate::volumes::keys::{GivenKey, KeyInUse, secret_of};
@@ -8,7 +8,7 @@ use crate::volumes::pipe::Pipe;
 use crate::volumes::progress::{CallProgress, Listener};
 use crate::volumes::snapshots::snapshots_of;
 use onode::keys::VolumeKeys;
-use onode::{Class, Compression, Error, ReceiveOptions, Spec, SystemClock};
+use onode::{Class, Error, ReceiveOptions, Spec, SystemClock};
 use onode_base::ErrorKind;
 use std::ffi::{c_char, c_int};
 
@@ -168,14 +168,8 @@ unsafe fn or_null<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
 
 unsafe fn as_said(options: &ReceivingOptions) -> Outcome<ReceiveOptions> {
     // SAFETY: the caller's promise.
-    let (name, compress) = unsafe { (or_null(options.name)?, or_null(options.compress)?) };
-    let unknown = |name: &str| Failure::new(ErrorKind::Invalid, format!("`{name}` is none, fast, small or auto"));
-    let known = |name: &str| Compression::from_name(name).ok_or_else(|| unknown(name));
-    Ok(ReceiveOptions {
-        name: name.map(str::to_owned),
-        roll_back: options.roll_back != 0,
-        compression: compress.map_or(Ok(Compression::Never), known)?,
-    })
+    let (name, compression) = unsafe { (or_null(options.name)?, compression_of(options.compress)?) };
+    Ok(ReceiveOptions { name: name.map(str::to_owned), roll_back: options.roll_back != 0, compression })
 }
 
 /// The key of a volume that changes as a whole, which has to be one that it opens: what comes onto
