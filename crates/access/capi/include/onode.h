@@ -252,6 +252,32 @@ typedef struct onode_receive_options {
   int roll_back;
 } onode_receive_options;
 
+// What a scrub found.
+typedef struct onode_scrubbed {
+  // Files and other objects verified.
+  uint64_t objects;
+  // Bytes of content verified.
+  uint64_t bytes;
+  // Bytes that were damaged and written again from a good copy.
+  uint64_t repaired_bytes;
+  // Pages of flash that cannot be read and were found again from parity.
+  uint64_t rebuilt_pages;
+  // Ranges that cannot be read any more; `onode_list_damage` names the first 64.
+  uint64_t damaged_ranges;
+  // Other than 0: the index is damaged, and from some file on none could be found.
+  int is_cut;
+} onode_scrubbed;
+
+// Bytes of a file that cannot be read any more.
+typedef struct onode_damage {
+  // The number of the file, as `onode_stat_path` tells it.
+  uint64_t inode;
+  // The first byte.
+  uint64_t start;
+  // The byte behind the last; `start` if not content is damaged but what belongs to it.
+  uint64_t end;
+} onode_damage;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -997,6 +1023,31 @@ int64_t onode_roll_back(const char *spec,
                         const char *name,
                         const struct onode_key *key,
                         const struct onode_progress *progress);
+
+// Reads and verifies all that an open volume holds, snapshots and clones, too, and writes again
+// what is damaged and has a good copy; of a volume that is open for reading only it changes
+// nothing. Files may be used meanwhile. Returns 0 if all can be read, 1 if something cannot, -1
+// on failure; `found`, which may be NULL, tells what was found. `progress` is told bytes. Stopped
+// by it (ECANCELED) the volume keeps how far it is, and with `resumes` other than 0 the next scrub
+// goes on from there. EBUSY if another one is at work, EOPNOTSUPP on storage-class memory, which
+// keeps no checksums of content.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `found` is NULL or a place for the answer;
+// `progress` is NULL or one that can be called.
+int onode_scrub(struct onode_heap *volume,
+                int resumes,
+                struct onode_scrubbed *found,
+                const struct onode_progress *progress);
+
+// Lists what the last scrub of a volume that came to its end found damaged, in this run or an
+// earlier one, at most 64 ranges: fills in as many as `count`, and returns how many there are; -1
+// on failure. Of a volume that was never scrubbed there are none.
+//
+// # Safety
+// `volume` came from a function that opens volumes, `ranges` has room for `count` ranges, or
+// `count` is 0.
+int onode_list_damage(struct onode_heap *volume, struct onode_damage *ranges, size_t count);
 
 // What went wrong in the last call of this thread that failed, in words; valid until the next one
 // fails.

@@ -51,6 +51,7 @@ pub use volumes::quotas::{
     onode_list_quotas, onode_remove_quota, onode_set_quota,
 };
 pub use volumes::resize::{VolumeExtent, onode_resize, onode_volume_extent};
+pub use volumes::scrub::{DamagedBytes, Scrubbed, onode_list_damage, onode_scrub};
 pub use volumes::snapshots::{
     TakenSnapshot, onode_clean_snapshots, onode_delete_snapshot, onode_list_snapshots, onode_snapshot_bytes,
     onode_take_snapshot,

@@ -9,6 +9,7 @@ pub(crate) mod pipe;
 pub(crate) mod progress;
 pub(crate) mod quotas;
 pub(crate) mod resize;
+pub(crate) mod scrub;
 pub(crate) mod snapshots;
 pub(crate) mod streams;
 

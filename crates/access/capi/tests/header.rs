@@ -26,6 +26,7 @@ fn the_header_is_up_to_date() {
         "src/volumes/resize.rs",
         "src/volumes/quotas.rs",
         "src/volumes/streams.rs",
+        "src/volumes/scrub.rs",
         "src/error.rs",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new(), |builder, source| builder.with_src(home.join(source)));

@@ -264,3 +264,22 @@ fn hints_in_c() {
         run(&program, &[&format!("flash:{},size=24M", at(packed)), step]);
     }
 }
+
+#[test]
+fn scrubs_in_c() {
+    let program = compile("scrub");
+    let places = ["flash", "memory", "fast", "big"].map(|name| Place::new(&format!("scrub-{name}")));
+    let [flash, memory, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    let on_two = format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big));
+    run(&program, &[&on_two, "whole"]);
+    let on_flash = format!("flash:{},size=24M", at(flash));
+    run(&program, &[&on_flash, "whole"]);
+    // Whatever else they hit, 64 KiB of zeros hit the file.
+    let mut image = std::fs::read(&flash.0).expect("the volume is there");
+    let marked = image.windows(16).position(|bytes| bytes == b"a mark to damage").expect("the content lies open");
+    image[marked..marked + 64].fill(0);
+    std::fs::write(&flash.0, &image).expect("written");
+    run(&program, &[&on_flash, "damaged"]);
+    run(&program, &[&memory.spec(), "none"]);
+}
