@@ -182,6 +182,8 @@ fn encrypted_volumes_in_c() {
     run(&program, &[&on_two, "make", ""]);
     run(&program, &[&on_two, "slots", &at(&key_file)]);
     run(&program, &[&format!("scm:{},size=32M", at(memory)), "plain", ""]);
+    let last = Place::new("keys-last");
+    run(&program, &[&format!("flash:{},size=24M", at(&last)), "wiped", &at(&key_file)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 /* Encrypted volumes in C: `make` makes one and opens it again, `slots` gives it other keys, `wrong`
- * hands in what can be no key, `threads` opens two with different keys at once, and `plain` gives a
- * key to a volume that is not encrypted.
+ * hands in what can be no key, `threads` opens two with different keys at once, `plain` gives a key
+ * to a volume that is not encrypted, and `wiped` looks for keys in the memory of the program.
  */
 #include <pthread.h>
 
@@ -223,6 +223,58 @@ static void plain(const char *spec) {
     CHECK(volume && has(volume, "/a", "open") && onode_close_volume(volume) == 0);
 }
 
+#define MASK 0x55
+
+/* Whether the bytes that this masks stand anywhere in memory that the program can write. */
+static int lies_open(const char *masked, size_t length) {
+    char line[4096], rights[8];
+    unsigned long from, to;
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    CHECK(maps);
+    while (fgets(line, sizeof line, maps)) {
+        CHECK(sscanf(line, "%lx-%lx %7s", &from, &to, rights) == 3);
+        if (strncmp(rights, "rw", 2)) continue;
+        for (const volatile char *at = (const char *)from; at + length <= (const char *)to; at++) {
+            size_t same = 0;
+            while (same < length && (at[same] ^ MASK) == masked[same]) same++;
+            found += same == length;
+        }
+    }
+    CHECK(fclose(maps) == 0);
+    return found;
+}
+
+static void turn(volatile char *bytes, size_t length, char mask) {
+    for (size_t i = 0; i < length; i++) bytes[i] ^= mask;
+}
+
+/* The library has keys while it opens a volume, and no longer. */
+static void wiped(const char *spec, const char *key_file) {
+    static char words[] = "only this program has these words", masked[sizeof words], file_masked[32];
+    size_t length = strlen(words);
+    memcpy(masked, words, sizeof words);
+    turn(masked, length, MASK);
+    FILE *file = fopen(key_file, "r");
+    CHECK(file && setvbuf(file, NULL, _IONBF, 0) == 0 && fread(file_masked, 1, 32, file) == 32 && fclose(file) == 0);
+    turn(file_masked, 32, MASK);
+    CHECK(lies_open(masked, length) == 1 && lies_open(file_masked, 32) == 0);
+    onode_key key = {.kind = ONODE_PASSPHRASE, .bytes = words, .length = length, .memory_kib = 64, .passes = 1};
+    onode_key in_file = {.kind = ONODE_KEY_FILE, .bytes = key_file, .length = strlen(key_file)};
+    onode_heap *volume = onode_open_encrypted(spec, O_RDWR | O_CREAT, &key);
+    CHECK(volume && onode_close_volume(volume) == 0 && onode_add_key(spec, &key, &in_file) == 1);
+    CHECK((volume = onode_open_encrypted(spec, O_RDWR, &in_file)) != NULL && onode_close_volume(volume) == 0);
+    CHECK(onode_change_key(spec, &in_file, &in_file) >= 0);
+    CHECK((volume = onode_open_encrypted(spec, O_RDWR, &key)) != NULL);
+    put(volume, "/a", HIDDEN);
+    turn(words, length, MASK);
+    FAILS(onode_test_key(spec, &key) == -1, EBUSY, "");
+    CHECK(lies_open(masked, length) == 0 && lies_open(file_masked, 32) == 0);
+    CHECK(onode_close_volume(volume) == 0);
+    FAILS(onode_test_key(spec, &key) == -1, ENOKEY, "");
+    CHECK(lies_open(masked, length) == 0 && lies_open(file_masked, 32) == 0);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 4);
     const char *spec = arguments[1], *step = arguments[2], *other = arguments[3];
@@ -231,5 +283,6 @@ int main(int count, char **arguments) {
     if (!strcmp(step, "wrong")) wrong(spec, other);
     if (!strcmp(step, "threads")) threads(spec, other);
     if (!strcmp(step, "plain")) plain(spec);
+    if (!strcmp(step, "wiped")) wiped(spec, other);
     return 0;
 }
