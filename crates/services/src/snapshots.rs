@@ -374,7 +374,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let done = self.inner.maintain(budget)?;
         if done.done >= budget {
-            return Ok(done);
+            return Ok(Maintenance { more: done.more || self.is_cleaning(), ..done });
         }
         let cleaned = self.clean((budget - done.done) * CLEANED)?;
         Ok(Maintenance { done: done.done + cleaned.done.div_ceil(CLEANED), more: done.more || cleaned.more })

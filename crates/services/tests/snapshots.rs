@@ -6,8 +6,8 @@ use crate::{flash, tier};
 use onode_base::{Prng, Timestamp};
 use onode_media::Nand;
 use onode_object::{
-    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, SyncScope,
-    Transaction,
+    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, Maintenance, ObjectDevice, ObjectId, RamDevice, Result,
+    SyncScope, Transaction, forward_device,
 };
 use onode_services::Versioned;
 use std::sync::Arc;
@@ -217,4 +217,30 @@ fn a_snapshot_is_read_while_all_of_it_is_overwritten() {
             });
         }
     });
+}
+
+/// A device with just as much to do as it is asked for.
+struct Occupied(RamDevice);
+
+impl ObjectDevice for Occupied {
+    fn maintain(&self, budget: u32) -> Result<Maintenance> {
+        Ok(Maintenance { done: budget, more: false })
+    }
+
+    forward_device!(self => self.0;
+        info, commit, read, attribute, attributes, stat, list, extents, space, reserve_ids, sync, close);
+}
+
+/// Whoever works until there is no more would leave what a deleted snapshot kept.
+#[test]
+fn work_is_left_as_long_as_a_deleted_snapshot_keeps_something() {
+    let versioned = Versioned::open(Arc::new(Occupied(RamDevice::new(BYTES)))).unwrap().unwrap();
+    versioned.commit(made(ObjectId(1), 0), Durability::Buffered).unwrap();
+    versioned.take("one", Timestamp::default()).unwrap();
+    versioned.commit(overwritten_with(ObjectId(1), 1), Durability::Buffered).unwrap();
+    assert_eq!(versioned.maintain(2), Ok(Maintenance { done: 2, more: false }));
+    versioned.delete("one").unwrap();
+    assert_eq!(versioned.maintain(2), Ok(Maintenance { done: 2, more: true }));
+    while versioned.clean(1).unwrap().more {}
+    assert_eq!(versioned.maintain(2), Ok(Maintenance { done: 2, more: false }));
 }
