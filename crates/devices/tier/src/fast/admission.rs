@@ -2,8 +2,8 @@
 //!
 //! Content that is read comes to the fast disk when it was asked for a second time within a window
 //! (or as often as its owner says), as part of a long sequential read once more if something must
-//! go for it that was asked for, and only as long as the bytes that may be written a day last. Every refusal has a reason that is
-//! counted. Pure: time is handed in.
+//! go for it that was asked for, and only as long as the bytes that may be written a day last.
+//! Every refusal has a reason that is counted. Pure: time is handed in.
 
 use super::options::FastSettings;
 use super::piece::{Piece, Refusal};
