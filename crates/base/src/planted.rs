@@ -218,6 +218,10 @@ bugs! {
     TierSpilledBlank,
     /// tier: a volume that shrinks leaves what lies behind its new end where it is.
     TierShrunkUnmoved,
+    /// tier: the places of content that changes its object are given up.
+    TierMovedGivenUp,
+    /// tier: content without a place does not change its object.
+    TierMovedPendingStays,
     /// flash: a segment that is read without the lock is erased and opened anew.
     ManyPinIgnored,
     /// flash: a read lets go of its segments before it has read them.

@@ -3,7 +3,7 @@
 use onode_base::planted::{Bug, plant};
 use onode_crash::damage::faults::{self, FaultPlan};
 use onode_crash::damage::{self, DamagePlan};
-use onode_crash::object::profile::GROWING;
+use onode_crash::object::profile::{GROWING, VERSIONS};
 use onode_crash::object::{brim, clients};
 use onode_crash::task::spec::{RunName, Spec};
 use onode_crash::task::{self, LEVELS, Media};
@@ -202,6 +202,7 @@ fn where_it_shows(bug: Bug, name: &str) -> (Option<&'static str>, &'static str) 
         Bug::GrownUnrecorded => (Some(GROWING), "tiny"),
         Bug::ScmTailBeforeRepeat => (Some("attributes"), "scm-4k"),
         _ if name.starts_with("Full") => (Some(brim::NAME), ""),
+        _ if name.starts_with("TierMoved") => (Some(VERSIONS), ""),
         _ if name.starts_with("Grown") || name.contains("Shrunk") => (Some(GROWING), ""),
         _ if name.starts_with("ScmMeta") => (None, "scm-mode-meta"),
         _ if name.starts_with("ScmOverwrite") => (None, "scm-mode-"),

@@ -83,7 +83,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
                 "failing" => !matches!(media, Media::Scm | Media::Tier | Media::Pool),
                 brim::NAME => !is_large && is_small,
                 profile::GROWING => matches!(media, Media::Nand | Media::Beside | Media::Tier) && device == shape,
-                profile::VERSIONS => matches!(media, Media::Nand | Media::Beside) && device == shape,
+                profile::VERSIONS => matches!(media, Media::Nand | Media::Beside | Media::Tier) && device == shape,
                 _ => true,
             };
             // The cases come from file systems on memory, but for one.

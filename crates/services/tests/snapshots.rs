@@ -4,7 +4,7 @@ use crate::common::pool::{Mounted, Pooled, Ram};
 use crate::common::snapshots::run;
 use crate::{flash, tier};
 use onode_base::{Prng, Timestamp};
-use onode_media::Nand;
+use onode_media::{BlockDev, Nand};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, Maintenance, ObjectDevice, ObjectId, RamDevice, Result,
     SyncScope, Transaction, forward_device,
@@ -77,12 +77,12 @@ pub fn pages(nand: &flash::Shared) -> [u64; 2] {
     [counts.programs, counts.reads]
 }
 
-/// What overwriting one eighth of 16 MiB and an attribute of each of 64 objects costs, in pages, if
-/// there is a snapshot before every `period`th round.
-fn overwritten(period: Option<u64>) -> [u64; 2] {
+/// Writes 64 objects of 256 KiB to `device`, overwrites one eighth and an attribute of each in each
+/// of 8 rounds, with a snapshot before every `period`th of them, and says by how much what `count`
+/// counts grew by the rounds.
+fn overwritten<D: ObjectDevice>(device: D, period: Option<u64>, count: &dyn Fn() -> [u64; 2]) -> [u64; 2] {
     let (objects, object_bytes) = (64, 256_u64 << 10);
-    let mut flash = flash::Flash::holding(flash::LARGE, 96 << 20);
-    let versioned = Versioned::open(Arc::new(flash.device.take().unwrap())).unwrap().unwrap();
+    let versioned = Versioned::open(Arc::new(device)).unwrap().unwrap();
     let first = versioned.reserve_ids(objects).unwrap().0;
     let key = AttributeKey::new(AttributeKind::INODE, 0);
     for object in (first..first + objects).map(ObjectId) {
@@ -92,7 +92,7 @@ fn overwritten(period: Option<u64>) -> [u64; 2] {
         versioned.commit(transaction, Durability::Buffered).unwrap();
     }
     versioned.sync(SyncScope::All).unwrap();
-    let before = pages(&flash.nand);
+    let before = count();
     let mut prng = Prng::new(1);
     for round in 0..8 {
         if period.is_some_and(|period| round % period == 0) {
@@ -110,18 +110,48 @@ fn overwritten(period: Option<u64>) -> [u64; 2] {
         versioned.sync(SyncScope::All).unwrap();
     }
     versioned.close().unwrap();
-    let after = pages(&flash.nand);
+    let after = count();
     [after[0] - before[0], after[1] - before[1]]
+}
+
+/// The same in pages of flash.
+fn overwritten_on_flash(period: Option<u64>) -> [u64; 2] {
+    let mut flash = flash::Flash::holding(flash::LARGE, 96 << 20);
+    let device = flash.device.take().unwrap();
+    overwritten(device, period, &|| pages(&flash.nand))
+}
+
+/// The same in KiB of the big one of two disks, written and read.
+fn overwritten_on_disk(period: Option<u64>) -> [u64; 2] {
+    let mut alone = tier::Alone::holding(96 << 20, 12 << 20);
+    let device = alone.device.take().unwrap();
+    overwritten(device, period, &|| {
+        let total = alone.big.counters().unwrap_or_default().total();
+        [total.bytes_written >> 10, total.bytes_read >> 10]
+    })
 }
 
 #[test]
 fn flash_keeps_what_is_overwritten_without_copies() {
-    let [without, _] = overwritten(None);
+    let [without, _] = overwritten_on_flash(None);
     assert!(without > 4_000, "{without} pages of 4 KiB for 16 MiB");
     for period in [8, 2, 1] {
-        let [programs, reads] = overwritten(Some(period));
+        let [programs, reads] = overwritten_on_flash(Some(period));
         println!("a snapshot every {period} rounds: {programs} pages programmed, {without} without; {reads} read");
         assert!(programs * 10 <= without * 11, "{programs} pages programmed, {without} without a snapshot");
+    }
+}
+
+/// What is overwritten before it went home is never written there, but for a snapshot that keeps
+/// it: with one before each round all 16 MiB are written once to the log and once to their places.
+#[test]
+fn two_disks_keep_what_is_overwritten_without_copies() {
+    let [without, _] = overwritten_on_disk(None);
+    let once_each = 2 * (16 << 10);
+    for (period, most) in [(8, without), (2, once_each), (1, once_each)] {
+        let [written, read] = overwritten_on_disk(Some(period));
+        println!("a snapshot every {period} rounds: {written} KiB written, {without} without; {read} read");
+        assert!(written * 100 <= most * 102, "{written} KiB written, {without} without a snapshot");
     }
 }
 

@@ -7,6 +7,7 @@ mod resizing;
 use crate::commit::Volume;
 use crate::commit::room::space_for;
 use crate::content::ranges::data_ranges;
+use crate::core::commit::MOVE_UNIT;
 use crate::device::attach::FindFast;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
 use crate::disks::fast_disk::FastDisk;
@@ -331,6 +332,10 @@ impl ObjectDevice for TierDevice {
         let fast = core.disks().fast.lock().with(|fast| fast.maintain(left)).unwrap_or_default();
         let more = is_under_way || waits || fast.more || core.space().has_discards();
         Ok(Maintenance { done: steps + moved + told + fast.done, more })
+    }
+
+    fn move_unit(&self) -> Option<u64> {
+        Some(MOVE_UNIT)
     }
 
     fn close(&self) -> Result<()> {

@@ -4,6 +4,8 @@
 //! place, which stays untouched until the next checkpoint. Bytes of the last block beyond the size
 //! are zeros.
 
+mod moved;
+
 use crate::content::plan::Source;
 use crate::content::reader::Reader;
 use crate::index::onode::{INLINE_BYTES, Onode};
@@ -15,6 +17,7 @@ use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
+use moved::Givers;
 use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result};
 
 /// What applying a change needs of the state, borrowed side by side.
@@ -53,7 +56,10 @@ impl Applier<'_> {
         self.commits.note_class(onode.hints.placement_class);
         match mutation {
             Mutation::Create { .. } => Ok(()),
-            Mutation::Move { .. } => Err(Error::of(ErrorKind::Invalid, object, "this device does not move content")),
+            Mutation::Move { offset, length, to, .. } => {
+                let range = *offset..offset.saturating_add(*length);
+                self.move_content(Givers { from: object, to: *to }, range)
+            }
             Mutation::Remove { .. } => self.remove_object(object),
             Mutation::Write { offset, data, .. } => self.write(object, onode, *offset, data),
             Mutation::Truncate { size, .. } => self.truncate(object, onode, *size),

@@ -7,6 +7,8 @@
 //! What it does not do: say whether there is room, which is the business of
 //! [`room`](crate::commit::room).
 
+mod moves;
+
 use crate::commit::room::{Cost, EXTENT_BYTES};
 use crate::content::buffers::Prefetched;
 use crate::content::plan::Source;
@@ -17,6 +19,7 @@ use crate::medium::layout::BLOCK;
 use crate::space::Space;
 use crate::space::extent::Extent;
 use core::ops::Range;
+use moves::Families;
 use onode_engine::Key;
 use onode_object::{Mutation, ObjectId, Result, Transaction};
 
@@ -36,14 +39,14 @@ impl Preparation<'_> {
     /// `Corrupt`, `Media`.
     pub fn prepare(&mut self, transaction: &Transaction, given: &Prefetched) -> Result<Cost> {
         self.reader.buffers.begin(given);
-        let mut cost = Cost::default();
+        let (mut cost, mut families) = (Cost::default(), Families::default());
         for mutation in &transaction.mutations {
-            self.prepare_one(mutation, &mut cost)?;
+            self.prepare_one(mutation, &mut families, &mut cost)?;
         }
         Ok(cost)
     }
 
-    fn prepare_one(&mut self, mutation: &Mutation, cost: &mut Cost) -> Result<()> {
+    fn prepare_one(&mut self, mutation: &Mutation, families: &mut Families, cost: &mut Cost) -> Result<()> {
         let object = mutation.object();
         let onode = self.reader.index.onode(object)?.unwrap_or_default();
         let is_cut = matches!(
@@ -61,8 +64,10 @@ impl Preparation<'_> {
         cost.puts += u64::from(!only_goes);
         match mutation {
             Mutation::Create { .. } => cost.bytes += 90,
-            // Nothing moves: it was refused before.
-            Mutation::Move { .. } => {}
+            Mutation::Move { offset, length, to, .. } => {
+                let range = *offset..offset.saturating_add(*length);
+                self.prepare_move(families, object, range, *to, cost)?;
+            }
             Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => cost.bytes += 40,
             Mutation::Remove { .. } => self.reader.index.way_of_removal(object, &mut cost.ways)?,
             Mutation::Write { offset, data, .. } => {

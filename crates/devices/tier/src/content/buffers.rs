@@ -17,6 +17,7 @@ use crate::medium::layout::BLOCK_BYTES;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{Mutation, ObjectId, Result};
 
@@ -128,6 +129,12 @@ impl Buffers {
         let gone = self.pending.remove(object.0, first, last);
         self.figures.blocks_never_written += gone;
         gone
+    }
+
+    /// Gives the blocks of an object without a place in `blocks` to another object, which has none
+    /// there; returns how many there were.
+    pub fn move_to(&mut self, object: ObjectId, to: ObjectId, blocks: Range<u64>) -> u64 {
+        self.pending.move_to(object.0, to.0, blocks)
     }
 
     /// Takes the first run off that gets a place, `most` blocks at most.

@@ -8,6 +8,7 @@ use crate::medium::layout::{BLOCK, BLOCK_BYTES};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::ObjectId;
 
@@ -154,6 +155,18 @@ impl Pending {
             self.count_gone(gone.as_ref());
         }
         gone.len() as u64
+    }
+
+    /// Gives the blocks of an object in `blocks` to another object, which has none there; returns
+    /// how many there were.
+    pub fn move_to(&mut self, object: u64, to: u64, blocks: Range<u64>) -> u64 {
+        let all: Vec<u64> = self.range(object, blocks.start, blocks.end).map(|(block, _)| block).collect();
+        for block in &all {
+            if let Some(held) = self.blocks.remove(&(object, *block)) {
+                self.blocks.insert((to, *block), held);
+            }
+        }
+        all.len() as u64
     }
 
     /// What of a block that was just written a record can be asked for: `data`, from the start of

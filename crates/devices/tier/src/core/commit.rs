@@ -20,6 +20,9 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::{Admission, validate};
 use onode_object::{Acknowledge, Error, ErrorKind, Mutation, ObjectId, Result, Transaction};
 
+/// Content moves between an object and its versions byte by byte.
+pub const MOVE_UNIT: u64 = 1;
+
 /// What applying found.
 pub enum Applied {
     /// It is done.
@@ -44,7 +47,7 @@ impl Core {
     /// Those of [`validate`]; `NoSpace`, `ReadOnly`, `Corrupt`, `Media`.
     pub fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
         self.latch.check()?;
-        let admission = Admission { next_id: ObjectId(self.index.next_id()), move_unit: None };
+        let admission = Admission { next_id: ObjectId(self.index.next_id()), move_unit: Some(MOVE_UNIT) };
         let index = &mut self.index;
         validate(transaction, admission, &mut |object| Ok(index.onode(object)?.is_some()))?;
         if transaction.is_empty() {

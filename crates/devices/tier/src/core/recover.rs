@@ -146,7 +146,7 @@ fn check_logged(mutation: &Mutation) -> Result<()> {
     let is_sound = match mutation {
         Mutation::Write { offset, data, .. } => offset.checked_add(data.len() as u64).is_some_and(|end| end <= most),
         Mutation::Truncate { size, .. } => *size <= most,
-        Mutation::Move { .. } => false,
+        Mutation::Move { object, to, .. } => object != to && object.origin() == to.origin(),
         Mutation::SetAttribute { value, .. } => value.len() <= Transaction::MAX_ATTRIBUTE_BYTES,
         _ => true,
     };
