@@ -17,7 +17,7 @@ use crate::space::Space;
 use crate::space::extent::Extent;
 use alloc::vec;
 use alloc::vec::Vec;
-use moved::Givers;
+use moved::Handover;
 use onode_object::{Error, ErrorKind, Mutation, ObjectId, Result};
 
 /// What applying a change needs of the state, borrowed side by side.
@@ -58,7 +58,7 @@ impl Applier<'_> {
             Mutation::Create { .. } => Ok(()),
             Mutation::Move { offset, length, to, .. } => {
                 let range = *offset..offset.saturating_add(*length);
-                self.move_content(Givers { from: object, to: *to }, range)
+                self.move_content(Handover { from: object, to: *to }, range)
             }
             Mutation::Remove { .. } => self.remove_object(object),
             Mutation::Write { offset, data, .. } => self.write(object, onode, *offset, data),

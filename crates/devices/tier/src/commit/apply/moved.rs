@@ -11,9 +11,9 @@ use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{ObjectId, Result};
 
-/// From whom to whom.
+/// Who gives content, and who gets it.
 #[derive(Clone, Copy)]
-pub(super) struct Givers {
+pub(super) struct Handover {
     /// Who has it now.
     pub from: ObjectId,
     /// Who gets it.
@@ -25,15 +25,15 @@ impl Applier<'_> {
     ///
     /// # Errors
     /// `NotFound`, `Corrupt`, `Media`.
-    pub(super) fn move_content(&mut self, pair: Givers, range: Range<u64>) -> Result<()> {
-        let (source, target) = (self.reader.index.known(pair.from)?, self.reader.index.known(pair.to)?);
+    pub(super) fn move_content(&mut self, handover: Handover, range: Range<u64>) -> Result<()> {
+        let (source, target) = (self.reader.index.known(handover.from)?, self.reader.index.known(handover.to)?);
         self.commits.note_class(target.hints.placement_class);
         let (start, end) = (range.start, range.end.min(source.size));
         if start >= end {
             return Ok(());
         }
         if !source.has_blocks {
-            return self.move_inline(pair, start..end);
+            return self.move_inline(handover, start..end);
         }
         // The last block goes whole if nothing of the other object lies behind its content.
         let takes_last = end == source.size && target.size <= end;
@@ -41,51 +41,51 @@ impl Applier<'_> {
         let first = start.div_ceil(BLOCK);
         if first >= last {
             let middle = end.min(first * BLOCK);
-            self.move_part(pair, start..middle)?;
-            return self.move_part(pair, middle..end);
+            self.move_part(handover, start..middle)?;
+            return self.move_part(handover, middle..end);
         }
-        self.move_part(pair, start..first * BLOCK)?;
-        self.move_blocks(pair, first..last, end.min(last * BLOCK))?;
-        self.move_part(pair, last * BLOCK..end)
+        self.move_part(handover, start..first * BLOCK)?;
+        self.move_blocks(handover, first..last, end.min(last * BLOCK))?;
+        self.move_part(handover, last * BLOCK..end)
     }
 
     /// Gives bytes of an object that lie in the tree.
-    fn move_inline(&mut self, pair: Givers, range: Range<u64>) -> Result<()> {
-        let mut inline = self.reader.index.inline(pair.from)?;
+    fn move_inline(&mut self, handover: Handover, range: Range<u64>) -> Result<()> {
+        let mut inline = self.reader.index.inline(handover.from)?;
         let written = range.end.min(inline.len() as u64).max(range.start);
         if range.start < written {
             let part = range.start as usize..written as usize;
             let bytes = within(&inline, part.clone())?.to_vec();
-            let target = self.reader.index.known(pair.to)?;
-            self.write(pair.to, target, range.start, &bytes)?;
+            let target = self.reader.index.known(handover.to)?;
+            self.write(handover.to, target, range.start, &bytes)?;
             if written == inline.len() as u64 {
                 inline.truncate(part.start);
             } else {
                 within_mut(&mut inline, part)?.fill(0);
             }
-            self.reader.index.put_inline(pair.from, inline)?;
+            self.reader.index.put_inline(handover.from, inline)?;
         }
-        self.make_hole(pair.to, written..range.end)
+        self.make_hole(handover.to, written..range.end)
     }
 
     /// Gives bytes that lie in one block.
-    fn move_part(&mut self, pair: Givers, range: Range<u64>) -> Result<()> {
+    fn move_part(&mut self, handover: Handover, range: Range<u64>) -> Result<()> {
         if range.start >= range.end {
             return Ok(());
         }
         let block = range.start / BLOCK;
-        let has_content = self.reader.buffers.pending().get(pair.from.0, block).is_some()
-            || !self.reader.index.extents(pair.from, block, block + 1)?.is_empty();
+        let has_content = self.reader.buffers.pending().get(handover.from.0, block).is_some()
+            || !self.reader.index.extents(handover.from, block, block + 1)?.is_empty();
         if !has_content {
-            return self.make_hole(pair.to, range);
+            return self.make_hole(handover.to, range);
         }
-        let bytes = self.block(pair.from, block)?;
+        let bytes = self.block(handover.from, block)?;
         let part = (range.start - block * BLOCK) as usize..(range.end - block * BLOCK) as usize;
-        let target = self.reader.index.known(pair.to)?;
-        self.write(pair.to, target, range.start, within(&bytes, part)?)?;
-        let mut source = self.reader.index.known(pair.from)?;
-        self.clear(pair.from, &mut source, range.start, range.end)?;
-        self.reader.index.put_onode(pair.from, &source)
+        let target = self.reader.index.known(handover.to)?;
+        self.write(handover.to, target, range.start, within(&bytes, part)?)?;
+        let mut source = self.reader.index.known(handover.from)?;
+        self.clear(handover.from, &mut source, range.start, range.end)?;
+        self.reader.index.put_onode(handover.from, &source)
     }
 
     /// Makes bytes of an object a hole, to which it grows if it is smaller.
@@ -106,8 +106,8 @@ impl Applier<'_> {
     }
 
     /// Gives whole blocks; the other object has at least `size` bytes then.
-    fn move_blocks(&mut self, pair: Givers, blocks: Range<u64>, size: u64) -> Result<()> {
-        let Givers { from, to } = pair;
+    fn move_blocks(&mut self, handover: Handover, blocks: Range<u64>, size: u64) -> Result<()> {
+        let Handover { from, to } = handover;
         let Range { start: first, end: last } = blocks;
         let mut target = self.reader.index.known(to)?;
         self.use_blocks(to, &mut target)?;
