@@ -239,8 +239,8 @@ impl<K: Kind> Session<K> {
                 Ok(())
             }
             Err(error) if is_applied => Err(unexpected("commit")(error)),
-            // Somebody else may have removed what it is about.
-            Err(error) if error.kind == ErrorKind::NotFound => {
+            // Somebody else may have removed what it is about, or made a version that it makes.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Exists) => {
                 let mut state = inner.run.state.clone();
                 match transaction.mutations.iter().all(|mutation| state.apply(mutation)) {
                     true => Err(unexpected("commit")(error)),
