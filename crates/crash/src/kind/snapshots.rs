@@ -141,7 +141,10 @@ impl<D: ObjectDevice> SnapshottingDevice<D> {
             taken => taken?,
         };
         if serial.is_multiple_of(CLONED) {
-            cloned::make(&self.versioned, &name, serial)?;
+            // Numbers of snapshots come again when the last ones were deleted for room, and a clone
+            // that was not changed yet would pass for one of the same name that was deleted.
+            let commits = self.commits.load(Ordering::Relaxed);
+            cloned::make(&self.versioned, &name, &format!("clone-{serial}-{commits}"))?;
         }
         match names.get(serial as usize % MOST).filter(|_| names.len() >= MOST) {
             Some(name) => match self.versioned.delete(name) {

@@ -29,8 +29,8 @@ const MODEL_BYTES: u64 = 1 << 40;
 ///
 /// # Errors
 /// Those of the device but for `NoSpace`.
-pub(super) fn make<D: ObjectDevice>(device: &Arc<Versioned<D>>, snapshot: &str, serial: u64) -> ObjectResult<()> {
-    match device.make_clone(&format!("clone-{serial}"), snapshot, Timestamp::default()) {
+pub(super) fn make<D: ObjectDevice>(device: &Arc<Versioned<D>>, snapshot: &str, name: &str) -> ObjectResult<()> {
+    match device.make_clone(name, snapshot, Timestamp::default()) {
         Err(error) if error.kind == ErrorKind::NoSpace => return Ok(()),
         made => made?,
     };
