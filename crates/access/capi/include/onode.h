@@ -911,8 +911,9 @@ struct onode_heap *onode_open_compressed(const char *spec,
 // `volume` came from a function that opens volumes, `extent` is a place for the answer.
 int onode_volume_extent(struct onode_heap *volume, struct onode_extent *extent);
 
-// Has a volume take up `bytes` of its device from now on, rounded down to a whole unit; durable on
-// return, and an image file has become longer or shorter. Files stay, and may be used meanwhile.
+// Has a volume take up `bytes` of its device from now on, rounded down to a whole unit, on two
+// disks perhaps to a few blocks less; durable on return, and an image file has become longer or
+// shorter. Files stay, and may be used meanwhile.
 // To become larger takes a moment; to become smaller everything behind the new end moves first,
 // and `progress` is told how many bytes have moved. Stopped by it (ECANCELED), after any other
 // failure and after a crash the volume is as large as before and has everything. EINVAL for a size

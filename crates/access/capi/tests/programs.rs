@@ -189,9 +189,9 @@ fn encrypted_volumes_in_c() {
 #[test]
 fn sizes_of_volumes_in_c() {
     let program = compile("resize");
-    let names = ["flash", "fast", "big", "one", "two", "memory"];
+    let names = ["flash", "fast", "big", "one", "two", "memory", "other-fast", "other-big"];
     let places = names.map(|name| Place::new(&format!("resize-{name}")));
-    let [flash, fast, big, one, two, memory] = &places;
+    let [flash, fast, big, one, two, memory, other_fast, other_big] = &places;
     let at = |place: &Place| place.0.display().to_string();
     for (new, spec, path) in [
         (format!("flash:{},size=24M", at(flash)), format!("flash:{}", at(flash)), at(flash)),
@@ -210,6 +210,8 @@ fn sizes_of_volumes_in_c() {
         run(&program, &[&spec, "stops", &path]);
         run(&program, &[&spec, "wrong", &path]);
     }
+    let other = format!("tier:{},{},fast-size=12M,size=32M", at(other_fast), at(other_big));
+    run(&program, &[&other, "sooner", ""]);
     run(&program, &[&memory.spec(), "none", ""]);
 }
 

@@ -1,5 +1,6 @@
 /* Sizes of volumes in C: `changes` makes one larger and smaller, `stops` ends a shrink in the
- * middle, `wrong` asks for what cannot be, and `none` asks where there is one size.
+ * middle, `wrong` asks for what cannot be, `sooner` for an end among pages of the bitmap of two
+ * disks of 32 MiB, and `none` asks where there is one size.
  */
 #include <sys/stat.h>
 
@@ -142,6 +143,15 @@ static void wrong(const char *spec) {
     CHECK(onode_close_volume(volume) == 0);
 }
 
+/* The pages of the bitmap that came with a growth lie where the volume ended before it. */
+static void sooner(const char *spec) {
+    onode_heap *volume = onode_open_volume(spec, O_RDWR | O_CREAT);
+    CHECK(volume && size_of(volume) == 32 * MIB);
+    CHECK(onode_resize(volume, 256 * MIB, NULL) == 0 && size_of(volume) == 256 * MIB);
+    CHECK(onode_resize(volume, 32 * MIB + 8192, NULL) == 0 && size_of(volume) == 32 * MIB);
+    CHECK(onode_close_volume(volume) == 0);
+}
+
 /* On memory a volume has what its file has. */
 static void none(const char *memory) {
     onode_extent extent;
@@ -162,6 +172,7 @@ int main(int count, char **arguments) {
     if (!strcmp(step, "changes")) changes(spec, other);
     if (!strcmp(step, "stops")) stops(spec, other);
     if (!strcmp(step, "wrong")) wrong(spec);
+    if (!strcmp(step, "sooner")) sooner(spec);
     if (!strcmp(step, "none")) none(spec);
     return 0;
 }
