@@ -173,7 +173,7 @@ fn shrink(subject: &dyn Resized, bytes: u64, target: &str, output: &Output) -> R
         idle_steps = if extent.moving == 0 { idle_steps + 1 } else { 0 };
         if idle_steps > IDLE_STEPS_MAX {
             let why = "another command keeps it as large as it is";
-            return Err(Error::new(Class::InUse, format!("cannot resize {target}"), why));
+            break Err(Error::new(Class::InUse, format!("cannot resize {target}"), why));
         }
         // What comes to lie behind the new end meanwhile is more to be moved.
         all += extent.moving.saturating_sub(last);
