@@ -1,11 +1,11 @@
 //! Volumes that give back the end of their big disk: everything moves in front of it while they are
 //! in use, and a refusal leaves them as they were.
 
-use crate::common::held::{bytes_of, fill, make, mount, verify};
+use crate::common::held::{bytes_of, fill, make, mount, remove, verify};
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, IoTag};
 use onode_object::powers::Resize;
-use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Result, SyncScope, Transaction};
+use onode_object::{Durability, ErrorKind, ObjectDevice, ObjectId, Result, SyncScope};
 use onode_tier::{MountOptions, TierDevice};
 
 const MIB: u64 = 1 << 20;
@@ -15,9 +15,7 @@ const BLOCK: u64 = 4096;
 fn thin_out(device: &TierDevice, made: &mut Vec<ObjectId>, one_of: usize) {
     let (kept, doomed): (Vec<_>, Vec<_>) = made.iter().copied().enumerate().partition(|(at, _)| at % one_of == 0);
     for (_, object) in doomed {
-        let mut transaction = Transaction::new();
-        transaction.remove(object);
-        device.commit(transaction, Durability::Buffered).unwrap();
+        remove(device, object, Durability::Buffered);
     }
     *made = kept.into_iter().map(|(_, object)| object).collect();
     device.sync(SyncScope::All).unwrap();
@@ -133,9 +131,7 @@ fn what_is_written_meanwhile_is_there_afterwards() {
         moving = extent.moving;
         made.extend(fill(&device, 2));
         if steps % 2 == 0 {
-            let mut transaction = Transaction::new();
-            transaction.remove(made.remove(steps % made.len()));
-            device.commit(transaction, Durability::Buffered).unwrap();
+            remove(&device, made.remove(steps % made.len()), Durability::Buffered);
         }
         device.verify().unwrap();
     }
@@ -229,9 +225,7 @@ fn damage_in_the_way_is_told_and_nothing_is_lost() {
     let (whole, lost): (Vec<_>, Vec<_>) = made.iter().partition(|object| is_whole(object));
     assert!(!lost.is_empty() && !whole.is_empty());
     for object in lost {
-        let mut transaction = Transaction::new();
-        transaction.remove(object);
-        device.commit(transaction, Durability::Durable).unwrap();
+        remove(&device, object, Durability::Durable);
     }
     shrink(&device, 32 * MIB).unwrap();
     verify(&device, &whole);
@@ -248,9 +242,7 @@ fn what_moves_keeps_its_copy() {
     let kept = made.clone();
     for object in device.list(ObjectId(0), usize::MAX).unwrap() {
         if !kept.contains(&object) {
-            let mut transaction = Transaction::new();
-            transaction.remove(object);
-            device.commit(transaction, Durability::Buffered).unwrap();
+            remove(&device, object, Durability::Buffered);
         }
     }
     device.sync(SyncScope::All).unwrap();

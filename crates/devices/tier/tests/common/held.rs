@@ -43,6 +43,13 @@ pub fn fill(device: &TierDevice, most: u64) -> Vec<ObjectId> {
     made
 }
 
+/// Removes an object.
+pub fn remove(device: &TierDevice, object: ObjectId, durability: Durability) {
+    let mut transaction = Transaction::new();
+    transaction.remove(object);
+    device.commit(transaction, durability).unwrap();
+}
+
 /// All of it is there, and the volume is sound.
 pub fn verify(device: &TierDevice, made: &[ObjectId]) {
     for object in made {
