@@ -176,13 +176,9 @@ impl Applier<'_> {
         self.use_blocks(object, &mut onode)?;
         let count: u64 = extents.iter().map(Extent::blocks).sum();
         self.drop_blocks(object, &mut onode, first, first + count)?;
-        let mut at = first;
-        for extent in extents {
-            self.reader.index.put_extent(object, at, extent)?;
-            at += extent.blocks();
-        }
+        self.reader.index.put_extents(object, first, extents)?;
         onode.blocks += count;
-        onode.size = onode.size.max(at * BLOCK);
+        onode.size = onode.size.max((first + count) * BLOCK);
         self.reader.index.put_onode(object, &onode)
     }
 
@@ -261,12 +257,12 @@ impl Applier<'_> {
         let mut freed = Vec::new();
         let dropped = self.reader.index.drop_extents(object, first, last, &mut freed);
         self.give_up_all(&freed);
-        dropped.map(|()| freed.iter().map(Extent::blocks).sum())
+        dropped.map(|()| freed.iter().map(|(_, extent)| extent.blocks()).sum())
     }
 
     /// The blocks of these extents are not needed any more.
-    fn give_up_all(&mut self, extents: &[Extent]) {
-        for extent in extents {
+    fn give_up_all(&mut self, extents: &[(u64, Extent)]) {
+        for (_, extent) in extents {
             self.reader.buffers.forget_tails(extent.block, extent.blocks());
             self.space.give_up(extent.block, extent.blocks());
         }

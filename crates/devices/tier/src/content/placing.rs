@@ -129,11 +129,7 @@ impl Placer<'_> {
             writes.push((piece.block, part_of(content, &part)?.to_vec(), has_copy.then_some(piece)));
             Ok(())
         })?;
-        let mut next = at;
-        for extent in extents {
-            self.index.put_extent(object, next, &extent)?;
-            next += extent.blocks();
-        }
+        self.index.put_extents(object, at, &extents)?;
         self.buffers.forget_tails(block, blocks);
         self.space.give_up(block, blocks);
         self.disks.waiting.lock().add(writes, IoTag::Cleaning)

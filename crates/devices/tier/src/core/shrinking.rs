@@ -194,7 +194,7 @@ impl Core {
     fn cost_of_moving(&mut self, behind: &Behind) -> Result<Cost> {
         let mut cost = Cost::default();
         for far in &behind.extents {
-            self.index.way_of_extent(far, &mut cost.ways)?;
+            self.index.way(&Key::extent(far.object, far.at), false, &mut cost.ways)?;
             // It may come to lie in as many places as it has blocks.
             cost.puts += far.extent.blocks();
             cost.bytes += far.extent.blocks() * EXTENT_BYTES;

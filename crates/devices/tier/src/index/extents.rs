@@ -77,12 +77,30 @@ impl Index {
         Ok(())
     }
 
-    /// Takes the places of blocks in `first..last` out and hands them over; also those that were
-    /// taken out before an error.
+    /// Stores where blocks of an object from `at` on lie, one extent behind the other.
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
-    pub fn drop_extents(&mut self, object: ObjectId, first: u64, last: u64, freed: &mut Vec<Extent>) -> Result<()> {
+    pub fn put_extents(&mut self, object: ObjectId, mut at: u64, extents: &[Extent]) -> Result<()> {
+        for extent in extents {
+            self.put_extent(object, at, extent)?;
+            at += extent.blocks();
+        }
+        Ok(())
+    }
+
+    /// Takes the places of blocks in `first..last` out and hands them over, with their first
+    /// blocks; also those that were taken out before an error.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Media`.
+    pub fn drop_extents(
+        &mut self,
+        object: ObjectId,
+        first: u64,
+        last: u64,
+        freed: &mut Vec<(u64, Extent)>,
+    ) -> Result<()> {
         for (at, extent) in self.extents(object, first, last)? {
             let skip = first.saturating_sub(at);
             let end = extent.blocks().min(last - at);
@@ -96,7 +114,7 @@ impl Index {
             if !right.sums.is_empty() {
                 self.put_extent(object, at + end, &right)?;
             }
-            freed.push(middle);
+            freed.push((at + skip, middle));
         }
         Ok(())
     }
@@ -106,7 +124,7 @@ impl Index {
     ///
     /// # Errors
     /// `Corrupt`, `Media`.
-    pub fn remove_object(&mut self, object: ObjectId, freed: &mut Vec<Extent>) -> Result<()> {
+    pub fn remove_object(&mut self, object: ObjectId, freed: &mut Vec<(u64, Extent)>) -> Result<()> {
         let layout = self.layout();
         while let Some((key, value)) = self.tree.next(&mut self.reader, &Key::onode(object))? {
             if key.object != object.0 {
@@ -115,7 +133,8 @@ impl Index {
             if key.is_extent() {
                 // Its blocks would be in use for ever.
                 let extent = Extent::decode(value).filter(|extent| layout.holds(extent.block, extent.blocks()));
-                freed.push(extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?);
+                let extent = extent.ok_or_else(|| Error::of(ErrorKind::Corrupt, object, "an extent is damaged"))?;
+                freed.push((key.index, extent));
             }
             self.tree.remove(&mut self.reader, &key)?;
         }

@@ -1,7 +1,7 @@
 //! What of a tree lies behind a block: nodes, and content.
 
 use crate::index::Index;
-use crate::index::tree::{FarNodes, Ways};
+use crate::index::tree::FarNodes;
 use crate::space::extent::Extent;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -52,7 +52,7 @@ impl Index {
     /// `Corrupt`, `Media`.
     pub fn behind(&mut self, end: u64, from: Key, enough: u64) -> Result<Behind> {
         let mut found = Behind { next: Some(from), ..Behind::default() };
-        let mut far = FarNodes { end, blocks: Vec::new() };
+        let mut far = FarNodes::behind(end);
         let mut nodes = BTreeSet::new();
         for _ in 0..MOST_ENTRIES {
             let Some(from) = found.next.filter(|_| found.blocks < enough) else { break };
@@ -87,14 +87,6 @@ impl Index {
     /// `Corrupt`, `Media`.
     pub fn mark(&mut self, key: &Key) -> Result<()> {
         self.tree.mark(&mut self.reader, key)
-    }
-
-    /// Adds what changes if this content lies elsewhere.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Media`.
-    pub fn way_of_extent(&mut self, far: &FarExtent, ways: &mut Ways) -> Result<()> {
-        self.way(&Key::extent(far.object, far.at), false, ways)
     }
 
     /// Whether this content is still where it was found.

@@ -136,11 +136,7 @@ impl Tree {
     /// # Errors
     /// If a node cannot be read.
     pub fn next(&mut self, io: &mut dyn ReadNodes, from: &Key) -> Result<Option<(Key, &[u8])>> {
-        let mut walk = Walk { io, counts: &mut self.counts, freed: &mut self.freed, round: self.round };
-        match self.root.as_mut() {
-            Some(root) => walk.next(root, None, from),
-            None => Ok(None),
-        }
+        self.locate(io, from, &mut FarNodes::behind(u64::MAX))
     }
 
     /// Drops nodes that could be read again until at most `most` are in memory, as far as that
@@ -191,28 +187,5 @@ impl Walk<'_> {
         let node = child.node.as_mut().ok_or_else(|| damaged("a node is not there"))?;
         node.used = self.round;
         Ok(node)
-    }
-
-    fn next<'c>(&mut self, child: &'c mut Child, level: Option<u16>, from: &Key) -> Result<Option<(Key, &'c [u8])>> {
-        let node = self.load(child, level)?;
-        let below = node.level.checked_sub(1);
-        match &mut node.items {
-            Items::Leaf(items) => {
-                let at = items.partition_point(|(key, _)| key < from);
-                Ok(items.get(at).map(|(key, value)| (*key, &value[..])))
-            }
-            Items::Inner(items) => {
-                if items.is_empty() {
-                    return Err(edit::empty_inner());
-                }
-                let at = items.partition_point(|(key, _)| key <= from).saturating_sub(1);
-                for (_, next) in items.iter_mut().skip(at) {
-                    if let Some(found) = self.next(next, below, from)? {
-                        return Ok(Some(found));
-                    }
-                }
-                Ok(None)
-            }
-        }
     }
 }

@@ -112,12 +112,11 @@ impl Applier<'_> {
         let mut target = self.reader.index.known(to)?;
         self.use_blocks(to, &mut target)?;
         self.drop_blocks(to, &mut target, first, last)?;
-        let stored = self.reader.index.extents(from, first, last)?;
         // Somebody uses these places all the time: they are not given up.
-        let mut taken = Vec::new();
-        self.reader.index.drop_extents(from, first, last, &mut taken)?;
+        let mut stored = Vec::new();
+        self.reader.index.drop_extents(from, first, last, &mut stored)?;
         if is_planted(Bug::TierMovedGivenUp) {
-            self.give_up_all(&taken);
+            self.give_up_all(&stored);
         }
         let stays = is_planted(Bug::TierMovedPendingStays);
         let mut moved = if stays { 0 } else { self.reader.buffers.move_to(from, to, first..last) };
@@ -125,10 +124,8 @@ impl Applier<'_> {
             self.reader.index.mark_extents(to, first, last)?;
         }
         for (at, extent) in stored {
-            let skip = first.saturating_sub(at);
-            let part = extent.part(skip, extent.blocks().min(last - at) - skip);
-            moved += part.blocks();
-            self.reader.index.put_extent(to, at + skip, &part)?;
+            moved += extent.blocks();
+            self.reader.index.put_extent(to, at, &extent)?;
         }
         target.blocks += moved;
         target.size = target.size.max(size);

@@ -10,9 +10,17 @@ use onode_object::Result;
 /// Nodes that lie at a block or behind it.
 pub struct FarNodes {
     /// That block.
-    pub end: u64,
+    end: u64,
     /// The blocks of those on the way that was walked last.
     pub blocks: Vec<u64>,
+}
+
+impl FarNodes {
+    /// None yet; no node lies behind the last block.
+    #[must_use]
+    pub const fn behind(end: u64) -> Self {
+        Self { end, blocks: Vec::new() }
+    }
 }
 
 impl Tree {
