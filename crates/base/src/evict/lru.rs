@@ -54,6 +54,12 @@ impl<K: Ord + Clone, V> Lru<K, V> {
         self.evict();
     }
 
+    /// The budget.
+    #[must_use]
+    pub const fn budget_bytes(&self) -> usize {
+        self.budget_bytes
+    }
+
     fn evict(&mut self) {
         while self.bytes > self.budget_bytes && self.entries.len() > 1 {
             let Some((_, oldest)) = self.order.pop_first() else { break };

@@ -6,11 +6,12 @@
 use crate::error::{Error, MediaErrorKind, Result};
 use alloc::format;
 use alloc::string::ToString;
+use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
-use rustix::fs::{FallocateFlags, FlockOperation};
-use rustix::io::Errno;
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,22 @@ impl HostFile {
             }
             _ => of_io(&self.path, "read", &error),
         })
+    }
+
+    /// Whether the byte at `offset` can be read without waiting for the host's disk; true where
+    /// the host does not tell.
+    pub(super) fn is_cached(&self, offset: u64) -> bool {
+        let mut byte = [0];
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        rustix::io::preadv2(&self.file, &mut buffers, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+    }
+
+    /// Tells the host that a range will be read soon. Advice: nothing happens where it is not
+    /// taken.
+    pub(super) fn announce(&self, offset: u64, bytes: u64) {
+        if let Some(bytes) = NonZeroU64::new(bytes) {
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(bytes), Advice::WillNeed);
+        }
     }
 
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {

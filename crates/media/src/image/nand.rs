@@ -16,7 +16,7 @@ use super::shared::ImageShared;
 use super::watermark::Notes;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
-use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, SharedNand, Watermark};
+use crate::nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, SharedNand, Watermark};
 use crate::tag::IoTag;
 use crate::wear::Wear;
 use alloc::collections::BTreeSet;
@@ -452,6 +452,10 @@ impl Nand for ImageNand {
         let pages = self.shared.geometry.check_run(first, data.len(), spare.len())?;
         self.shared.counters.lock().of_mut(tag).reads += u64::from(pages);
         self.shared.read_pages(first, pages, data, spare)
+    }
+
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.shared.read_runs(runs, tag);
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {

@@ -8,7 +8,7 @@ use super::format::Layout;
 use super::host::HostFile;
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
-use crate::nand::{BlockAddress, Flushes, Geometry, PageAddress, SharedNand};
+use crate::nand::{BlockAddress, Flushes, Geometry, PageAddress, PageRun, SharedNand, read_in_turn};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
@@ -69,6 +69,21 @@ impl ImageShared {
         }
     }
 
+    /// Lets the host read several runs from its disk at the same time, unless it seems to have them
+    /// in memory.
+    pub(super) fn announce(&self, runs: &[PageRun<'_>]) {
+        let shape = &self.geometry;
+        let exist = |run: &&PageRun<'_>| shape.check_run(run.first, run.data.len(), run.spare.len()).is_ok();
+        let is_cached = |run: &PageRun<'_>| self.file.is_cached(self.data_offset(run.first));
+        if runs.len() < 2 || runs.iter().find(exist).is_none_or(is_cached) {
+            return;
+        }
+        for run in runs.iter().filter(exist) {
+            self.file.announce(self.data_offset(run.first), run.data.len() as u64);
+            self.file.announce(self.spare_offset(run.first), run.spare.len() as u64);
+        }
+    }
+
     pub(super) fn data_offset(&self, page: PageAddress) -> u64 {
         let shape = &self.geometry;
         self.layout.data(shape, shape.block_of(page).0, shape.index_in_block(page))
@@ -110,6 +125,11 @@ impl SharedNand for ImageShared {
         let pages = self.geometry.check_run(first, data.len(), spare.len())?;
         self.counters.lock().of_mut(tag).reads += u64::from(pages);
         self.read_pages(first, pages, data, spare)
+    }
+
+    fn read_runs(&self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        self.announce(runs);
+        read_in_turn(runs, |first, data, spare| self.read_run(first, data, spare, tag));
     }
 
     fn finish_flush(&self) -> Result<()> {

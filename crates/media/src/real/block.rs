@@ -20,7 +20,7 @@ use crate::blockdev::{BlockDev, SECTOR_BYTES, too_short};
 use crate::counters::Counters;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::image::OpenMode;
-use crate::nand::{BlockAddress, Flushes, Geometry, Nand, PageAddress, SharedNand};
+use crate::nand::{BlockAddress, Flushes, Geometry, Nand, PageAddress, PageRun, SharedNand, read_in_turn};
 use crate::tag::IoTag;
 use alloc::format;
 use alloc::sync::Arc;
@@ -303,6 +303,14 @@ impl<S: BlockDev> Nand for BlockNand<S> {
         self.counters.lock().of_mut(tag).reads += u64::from(pages);
         spare.fill(0xff);
         read_pages(self.place(), &self.order, first, data, |offset, out| self.storage.read_at(offset, out, tag))
+    }
+
+    // The owner waits for a batch once, too.
+    fn read_runs(&mut self, runs: &mut [PageRun<'_>], tag: IoTag) {
+        match self.shared().filter(|_| runs.len() > 1) {
+            Some(shared) => shared.read_runs(runs, tag),
+            None => read_in_turn(runs, |first, data, spare| self.read_run(first, data, spare, tag)),
+        }
     }
 
     fn program_run(&mut self, first: PageAddress, data: &[u8], spare: &[u8], tag: IoTag) -> Result<()> {
