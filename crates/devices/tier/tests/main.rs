@@ -27,6 +27,7 @@ mod pair_cuts;
 mod record_order;
 mod repair;
 mod salvage;
+mod scrub_order;
 mod sections;
 mod shrinking;
 mod silent_loss;

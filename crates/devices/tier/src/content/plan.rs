@@ -71,7 +71,13 @@ impl ReadPlan {
     #[must_use]
     pub fn of_run(object: ObjectId, class: u16, at: u64, extent: Extent) -> Self {
         let wanted = vec![PlannedRun::new(at, extent)];
-        Self { object, offset: at * BLOCK, count: 0, size: u64::MAX, class, wanted, logged: Vec::new() }
+        Self { object, offset: at * BLOCK, class, ..Self::of_runs(wanted) }
+    }
+
+    /// A read of stored runs, of whatever objects; nothing of it goes to a buffer of the caller.
+    #[must_use]
+    pub const fn of_runs(wanted: Vec<PlannedRun>) -> Self {
+        Self { object: ObjectId(0), offset: 0, count: 0, size: u64::MAX, class: 0, wanted, logged: Vec::new() }
     }
 
     /// Nobody writes to the stored blocks until they are unpinned.

@@ -1,34 +1,52 @@
 //! Scrub: every block of an object is read and compared with its checksum, on both disks.
+//!
+//! Small objects are read many together, in the order in which they lie on the big disk and without
+//! the lock of the state: a hard disk then passes over them, where it would seek for each. If
+//! anything is wrong with one of them, each is read by itself, under the lock, where it is repaired
+//! or told.
 
-use crate::content::plan::Source;
+use crate::content::plan::{ReadPlan, Source};
 use crate::content::ranges::data_ranges;
 use crate::core::Core;
 use crate::device::TierDevice;
 use crate::disks::read_plan::PlannedRun;
 use crate::fast::Piece;
 use crate::medium::layout::BLOCK;
+use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 use onode_object::powers::{Scrub, ScrubPart, ScrubReport};
 use onode_object::{Error, ErrorKind, ObjectId, Result};
 
 /// What is verified at a time.
 const STEP_BYTES: usize = 1 << 20;
+/// Objects up to this are verified together.
+const SMALL_BYTES: u64 = 1 << 20;
+/// So much of them at a time.
+const GROUP_BYTES: u64 = 4 << 20;
 
 impl Scrub for TierDevice {
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
         let mut report = ScrubReport::default();
         let mut next = Some(from.0);
-        for _ in 0..limit {
-            let Some(start) = next else { break };
-            let mut core = self.volume.core.lock();
-            let core = &mut *core;
-            let Some(object) = core.index_mut().next_object(start)? else {
-                return Ok(report);
-            };
-            scrub_bytes(core, object, 0..u64::MAX, &mut report);
-            report.objects += 1;
-            next = object.0.checked_add(1);
+        while let Some(from) = next.filter(|_| report.objects < limit as u64) {
+            let group = self.group_of_small(from, limit - report.objects as usize)?;
+            if group.len() > 1 && self.scrub_together(&group, &mut report) {
+                next = group.last().and_then(|last| last.0.checked_add(1));
+                continue;
+            }
+            for _ in 0..group.len().max(1) {
+                let Some(from) = next else { break };
+                let mut core = self.volume.core.lock();
+                let core = &mut *core;
+                let Some(object) = core.index_mut().next_object(from)? else {
+                    return Ok(report);
+                };
+                scrub_bytes(core, object, 0..u64::MAX, &mut report);
+                report.objects += 1;
+                next = object.0.checked_add(1);
+            }
         }
         report.next = next.map(ObjectId);
         Ok(report)
@@ -41,6 +59,62 @@ impl Scrub for TierDevice {
         part.next = scrub_bytes(&mut core, object, from..end, &mut part.found);
         part.found.objects = u64::from(part.next.is_none());
         Ok(Some(part))
+    }
+}
+
+impl TierDevice {
+    /// The next objects from `from` on, at most `limit`, as long as they are small.
+    fn group_of_small(&self, from: u64, limit: usize) -> Result<Vec<ObjectId>> {
+        let mut core = self.volume.core.lock();
+        let (mut group, mut bytes, mut from) = (Vec::new(), 0, from);
+        while group.len() < limit {
+            let Some(object) = core.index_mut().next_object(from)? else { break };
+            let Ok(onode) = core.index_mut().known(object) else { break };
+            bytes += onode.size;
+            if onode.size > SMALL_BYTES || bytes > GROUP_BYTES {
+                break;
+            }
+            group.push(object);
+            let Some(next) = object.0.checked_add(1) else { break };
+            from = next;
+        }
+        Ok(group)
+    }
+
+    /// Verifies objects together; false if anything is wrong with one of them, which is not told.
+    fn scrub_together(&self, objects: &[ObjectId], report: &mut ScrubReport) -> bool {
+        let planned = self.volume.look(|core, _| {
+            let mut all = ReadPlan::of_runs(Vec::new());
+            let mut bytes = 0;
+            for &object in objects {
+                let mut buffer = vec![0; core.index_mut().known(object)?.size as usize];
+                let plan = core.reader().plan(object, 0, &mut buffer)?;
+                let (index, _, pending) = core.parts();
+                let ranges = data_ranges(index, pending, object, 0, usize::MAX)?;
+                bytes += ranges.iter().map(|(_, length)| length).sum::<u64>();
+                all.wanted.extend(plan.wanted);
+                all.logged.extend(plan.logged);
+            }
+            all.wanted.sort_unstable_by_key(|it| it.extent.block);
+            core.pin(&all);
+            Ok((Arc::clone(core.disks()), all, bytes))
+        });
+        let Ok((disks, mut all, bytes)) = planned else { return false };
+        let found = disks.fetch(&mut all.wanted, Source::Big);
+        let mut core = self.volume.core.lock();
+        core.unpin(&all);
+        // What the log of the fast disk has is read with its object.
+        let Some(found) = found.ok().filter(|found| found.unsound.is_empty() && all.logged.is_empty()) else {
+            return false;
+        };
+        core.count_read(&found);
+        report.objects += objects.len() as u64;
+        report.bytes += bytes;
+        for &object in objects {
+            // What is wrong with an extent was told of its content.
+            _ = scrub_copies(&mut core, object, 0..u64::MAX);
+        }
+        true
     }
 }
 
