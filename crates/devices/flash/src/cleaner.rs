@@ -2,6 +2,7 @@
 //!
 //! How things move is told in [`moving`].
 
+mod ahead;
 mod family;
 pub mod gain;
 mod latency;
@@ -14,6 +15,7 @@ pub mod refresh;
 mod shrinking;
 mod steps;
 
+use crate::cleaner::ahead::Ahead;
 use crate::cleaner::latency::LatencyHistogram;
 use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
@@ -96,6 +98,19 @@ impl Cleaning {
         }
         Some(Item { start, length, owner })
     }
+    /// Up to `limit` items that are taken next, of about `bytes` in all.
+    fn next_items(&mut self, payload_bytes: u32, limit: usize, bytes: u64) -> Vec<Item> {
+        let before = (self.next, self.within);
+        let mut items = Vec::new();
+        let mut left = bytes;
+        while items.len() < limit && left > 0 {
+            let Some(item) = self.take(payload_bytes) else { break };
+            left = left.saturating_sub(u64::from(item.length));
+            items.push(item);
+        }
+        (self.next, self.within) = before;
+        items
+    }
 }
 
 /// What the cleaner did.
@@ -117,6 +132,8 @@ pub struct Cleaner {
     ahead: u32,
     /// The segment that is being cleaned.
     cleaning: Option<Cleaning>,
+    /// Bytes that commits have yet to move.
+    owed: u64,
     /// Static wear levelling.
     levelling: Levelling,
     /// What has to move because its bits flip.
@@ -137,6 +154,7 @@ impl Cleaner {
             victim,
             ahead,
             cleaning: None,
+            owed: 0,
             levelling: Levelling::default(),
             refresh: Refresh::default(),
             patrol: Patrol::default(),
@@ -237,9 +255,17 @@ impl Cleaner {
         let segment = cleaning.segment;
         let base = u64::from(segment) * volume.log.layout().segment_bytes();
         let moved = volume.log.moved_content();
-        while let Some(item) = Self::next_item(volume, &mut cleaning) {
+        let mut ahead = Ahead::default();
+        loop {
             let before = volume.log.moved_content();
-            let mover = volume.checkpoints.mover(volume.index, volume.log);
+            if ahead.is_over() && !cleaning.is_second {
+                let most = Ahead::most_bytes(volume.log).min(bytes.saturating_sub(before - moved));
+                let items = cleaning.next_items(volume.log.layout().payload_bytes, Ahead::ITEMS_MAX, most);
+                ahead = Ahead::read(volume.index, volume.log, segment, &items);
+            }
+            let Some(item) = Self::next_item(volume, &mut cleaning) else { break };
+            ahead.pass();
+            let mover = volume.checkpoints.mover(volume.index, volume.log).with_ahead(&ahead);
             let (mut mover, location) = (mover.levelling(cleaning.levels), base + u64::from(item.start));
             let result = if cleaning.is_second {
                 mover.move_item_of_relatives(&item, location)
@@ -261,6 +287,7 @@ impl Cleaner {
             let is_due = volume.index.dirty_bytes() > limit;
             if is_due && (bytes == u64::MAX || limit < volume.dirty_limit()) {
                 volume.checkpoint()?;
+                ahead = Ahead::default();
             }
             if self.reserve_ends(volume, segment) {
                 // Only a checkpoint gets further from here, if anything does.

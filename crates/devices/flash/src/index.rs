@@ -81,6 +81,17 @@ impl Index {
         self.applied.extents(log, object, range, limit)
     }
 
+    /// The same, as they are without what is deferred: to read ahead, which changes nothing.
+    pub fn applied_extents(
+        &mut self,
+        log: &mut Log,
+        object: ObjectId,
+        range: Range<u64>,
+        limit: usize,
+    ) -> Result<Vec<Extent>> {
+        self.applied.extents(log, object, range, limit)
+    }
+
     /// Does one change.
     pub fn apply(&mut self, log: &mut Log, change: &Change) -> Result<()> {
         self.deferred.apply_before(&mut self.applied, log, change)?;

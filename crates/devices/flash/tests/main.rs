@@ -28,6 +28,7 @@ mod parallel_chips;
 mod parallel_reads;
 mod parity;
 mod policies;
+mod reads_together;
 mod regressions;
 mod saved;
 mod shrinking;

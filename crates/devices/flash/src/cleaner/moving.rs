@@ -12,6 +12,7 @@
 //!
 //! It does not choose what is moved.
 
+use crate::cleaner::ahead::Ahead;
 use crate::cleaner::family;
 use crate::index::Index;
 use crate::index::apply::Extent;
@@ -41,17 +42,24 @@ pub struct Mover<'a> {
     levels: bool,
     /// Content may have moved to another object since it was written.
     has_versions: bool,
+    /// Content that was read before.
+    ahead: Option<&'a Ahead>,
 }
 
 impl<'a> Mover<'a> {
     /// One for a volume whose replay begins at `journal_sequence`.
     pub const fn new(index: &'a mut Index, log: &'a mut Log, settings: Settings, journal_sequence: u32) -> Self {
-        Self { index, log, settings, journal_sequence, levels: false, has_versions: false }
+        Self { index, log, settings, journal_sequence, levels: false, has_versions: false, ahead: None }
     }
 
     /// The same, for the sake of wear if `levels`.
     pub const fn levelling(self, levels: bool) -> Self {
         Self { levels, ..self }
+    }
+
+    /// The same, with content that was read before.
+    pub const fn with_ahead(self, ahead: &'a Ahead) -> Self {
+        Self { ahead: Some(ahead), ..self }
     }
 
     /// The same, on a volume where objects may have versions if `has_versions`.
@@ -163,7 +171,10 @@ impl<'a> Mover<'a> {
         let mut rest = bytes.as_mut_slice();
         for piece in pieces {
             let (one, others) = rest.split_at_mut(piece.length as usize);
-            self.log.read(piece.location, one, IoTag::Cleaning)?;
+            match self.ahead.and_then(|ahead| ahead.bytes_of(*piece)) {
+                Some(bytes) => one.copy_from_slice(bytes),
+                None => self.log.read(piece.location, one, IoTag::Cleaning)?,
+            }
             rest = others;
         }
         self.relocate(stream, object, offset, &bytes)

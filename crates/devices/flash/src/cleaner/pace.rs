@@ -110,8 +110,21 @@ impl Cleaner {
             let ahead = u64::from((free + AHEAD_SEGMENTS).saturating_sub(least + self.ahead_segments(volume.log)))
                 * segment_bytes;
             let share = (FILLED * bytes * left).checked_div(ahead).unwrap_or(most);
-            self.clean_step(volume, share.clamp(1, most))?;
+            self.pay_share(volume, share.clamp(1, most))?;
         }
+        Ok(())
+    }
+
+    /// Moves `share` bytes, or owes them until enough is owed for the medium to read it together.
+    fn pay_share(&mut self, volume: &mut Volume<'_>, share: u64) -> Result<()> {
+        let layout = volume.log.layout();
+        let together = u64::from(STEP_PAGES * layout.payload_bytes).min(layout.segment_bytes() / 16);
+        self.owed += share;
+        if self.owed < together && volume.log.store().reads_together() {
+            return Ok(());
+        }
+        let owed = core::mem::take(&mut self.owed);
+        self.clean_step(volume, owed)?;
         Ok(())
     }
 

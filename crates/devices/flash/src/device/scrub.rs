@@ -14,12 +14,9 @@ impl Scrub for FlashDevice {
     fn scrub(&self, from: ObjectId, limit: usize) -> Result<ScrubReport> {
         let mut core = self.core()?;
         let Volume { log, index, .. } = core.volume();
-        let mut report = ScrubReport::default();
         let objects = index.list(log, from, limit)?;
-        for &object in &objects {
-            report.objects += 1;
-            report.bytes += index.verify(log, object, &mut report.damaged)?;
-        }
+        let mut report = ScrubReport { objects: objects.len() as u64, ..ScrubReport::default() };
+        report.bytes = index.verify(log, &objects, &mut report.damaged)?;
         report.next = objects.last().filter(|_| objects.len() == limit).map(|last| ObjectId(last.0 + 1));
         Ok(report)
     }

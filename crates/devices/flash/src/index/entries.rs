@@ -13,7 +13,7 @@ mod memory;
 pub use flash::{FlashEntries, Limits};
 
 use super::bpram::Bpram;
-use super::tree::{Setting, Tree};
+use super::tree::{Setting, Sought, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use alloc::format;
@@ -75,6 +75,14 @@ impl Entries {
         let (mut with, mut found) = (Some(with), None);
         self.ask(|store| store.get(log, key, &mut |value| found = with.take().map(|with| with(value))))?;
         Ok(found)
+    }
+
+    /// Loads what lookups of `sought`, which are in order, will ask for, many nodes together. A
+    /// memory in front of the tree answers without.
+    pub fn load_ahead(&mut self, log: &mut Log, sought: &[Sought], tag: IoTag) {
+        if self.memory.is_none() {
+            self.flash.load_ahead(log, sought, tag);
+        }
     }
 
     /// Visits entries of the kind of `from`, and perhaps others, in order of their keys from the

@@ -4,8 +4,11 @@
 use crate::index::Index;
 use crate::index::apply::Extent;
 use crate::index::plan::plan_part;
+use crate::index::tree::Sought;
 use crate::log::Log;
+use crate::log::record::Piece;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::ErrorKind;
 use onode_engine::Key;
 use onode_media::IoTag;
@@ -98,36 +101,100 @@ impl Index {
             .collect())
     }
 
-    /// Reads and verifies all of one object; returns the bytes verified.
-    pub fn verify(&mut self, log: &mut Log, object: ObjectId, damage: &mut Vec<Error>) -> Result<u64> {
-        let mut verified = 0;
-        let mut from = 0;
-        loop {
-            let extents = match self.extents(log, object, from..u64::MAX, 64) {
-                Ok(extents) => extents,
-                Err(error) if error.kind == ErrorKind::Corrupt => {
-                    damage.push(error.about(object));
-                    return Ok(verified);
-                }
-                Err(error) => return Err(error),
-            };
-            let Some(last) = extents.last() else { return Ok(verified) };
-            from = last.end();
-            for extent in extents {
-                let mut at = extent.offset;
-                while at < extent.end() {
-                    let length = (extent.end() - at).min(1 << 20);
-                    let mut bytes = alloc::vec![0; length as usize];
-                    let plan = plan_part(log, object, &extent, at..at + length, &mut bytes);
-                    let mut reader = log.reader(IoTag::Check);
-                    match plan.and_then(|plan| plan.carry_out(&mut reader, &mut bytes)) {
-                        Ok(_) => verified += length,
-                        Err(error) => damage.push(error),
+    /// Reads and verifies all of `objects`, many extents together; returns the bytes verified.
+    pub fn verify(&mut self, log: &mut Log, objects: &[ObjectId], damage: &mut Vec<Error>) -> Result<u64> {
+        let sought: Vec<Sought> =
+            objects.iter().map(|object| Sought { key: Key::extent(*object, 0), level: 0 }).collect();
+        self.entries_mut().load_ahead(log, &sought, IoTag::Check);
+        let mut batch = VerifyBatch::default();
+        for &object in objects {
+            let mut from = 0;
+            loop {
+                let extents = match self.extents(log, object, from..u64::MAX, 64) {
+                    Ok(extents) => extents,
+                    Err(error) if error.kind == ErrorKind::Corrupt => {
+                        batch.verify(log, damage);
+                        damage.push(error.about(object));
+                        break;
                     }
-                    at += length;
+                    Err(error) => return Err(error),
+                };
+                let Some(last) = extents.last() else { break };
+                from = last.end();
+                for extent in extents {
+                    batch.push(log, object, extent, damage);
                 }
             }
         }
+        batch.verify(log, damage);
+        Ok(batch.verified)
+    }
+}
+
+/// Content that is verified together.
+#[derive(Default)]
+struct VerifyBatch {
+    parts: Vec<VerifyPart>,
+    bytes: u64,
+    /// Bytes that were sound, in this batch and those before.
+    verified: u64,
+}
+
+/// A part of an extent.
+struct VerifyPart {
+    object: ObjectId,
+    extent: Extent,
+    range: Range<u64>,
+}
+
+impl VerifyBatch {
+    /// Bytes of a batch at most.
+    const BYTES_MAX: u64 = 1 << 20;
+
+    /// Adds what `object` has in `extent`, and verifies what is enough for a batch.
+    fn push(&mut self, log: &mut Log, object: ObjectId, extent: Extent, damage: &mut Vec<Error>) {
+        let mut at = extent.offset;
+        while at < extent.end() {
+            let length = (extent.end() - at).min(Self::BYTES_MAX);
+            if self.bytes + length > Self::BYTES_MAX {
+                self.verify(log, damage);
+            }
+            self.parts.push(VerifyPart { object, extent, range: at..at + length });
+            self.bytes += length;
+            at += length;
+        }
+    }
+
+    /// Reads what is in the batch: all of it together or, if that fails, each part by itself.
+    fn verify(&mut self, log: &mut Log, damage: &mut Vec<Error>) {
+        let parts = core::mem::take(&mut self.parts);
+        let bytes = core::mem::take(&mut self.bytes);
+        let places: Vec<Piece> = parts.iter().map(VerifyPart::place).collect();
+        if log.read_ahead(&places, IoTag::Check).is_some() {
+            self.verified += bytes;
+            return;
+        }
+        for part in parts {
+            match part.verify(log) {
+                Ok(length) => self.verified += length,
+                Err(error) => damage.push(error),
+            }
+        }
+    }
+}
+
+impl VerifyPart {
+    const fn place(&self) -> Piece {
+        let location = self.extent.piece.location + (self.range.start - self.extent.offset);
+        Piece { location, length: (self.range.end - self.range.start) as u32 }
+    }
+
+    /// Reads it; returns how many bytes it has.
+    fn verify(&self, log: &mut Log) -> Result<u64> {
+        let mut bytes = alloc::vec![0; self.place().length as usize];
+        let plan = plan_part(log, self.object, &self.extent, self.range.clone(), &mut bytes)?;
+        plan.carry_out(&mut log.reader(IoTag::Check), &mut bytes)?;
+        Ok(bytes.len() as u64)
     }
 }
 

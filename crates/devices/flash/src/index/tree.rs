@@ -8,11 +8,13 @@
 //!
 //! The tree knows nothing of segments: [`NodeSource`] loads nodes, gives up places and takes bytes.
 
+mod ahead;
 mod node;
 mod pack;
 mod setting;
 mod walk;
 
+pub use ahead::Sought;
 pub use node::Node;
 pub use setting::Setting;
 pub use walk::{KeyRange, Sighting};
@@ -31,6 +33,11 @@ use zerocopy::IntoBytes;
 pub trait NodeSource {
     /// The verified node at `reference`, which must have `level`.
     fn load(&mut self, reference: BlobReference, level: u8) -> Result<Arc<Node>>;
+    /// The nodes at `references`, of `level`, will be asked for next: as many as there is room for
+    /// may be read together. What cannot be read is told when it is asked for.
+    fn load_ahead(&mut self, references: &[BlobReference], level: u8) {
+        let _ = (references, level);
+    }
     /// The bytes at `reference` are no longer part of the tree.
     fn release(&mut self, reference: BlobReference);
     /// Writes a node; `key` is a key in it.

@@ -3,6 +3,7 @@
 //! so that they can be read elsewhere.
 
 use super::Log;
+use crate::log::record::Piece;
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
 use crate::medium::layout::{Layout, SegmentPage};
@@ -82,6 +83,35 @@ impl Log {
         let end = (start + self.payload()).min(front.len());
         // What was never written there is no content, rather than a page of the medium.
         Some(front.get(start..end).unwrap_or_default())
+    }
+
+    /// Reads places together that will be asked for next: their bytes, one after another. Nothing
+    /// if any of them is not sound, which is told when it is asked for.
+    pub fn read_ahead(&mut self, places: &[Piece], tag: IoTag) -> Option<Vec<u8>> {
+        let mut bytes = alloc::vec![0; places.iter().map(|place| place.length as usize).sum()];
+        let mut wants = Vec::new();
+        let mut from = 0;
+        for place in places {
+            let until = from + place.length as usize;
+            self.plan(place.location, &mut bytes, from..until, &mut wants).ok()?;
+            from = until;
+        }
+        self.store.read_ahead(&wants, &mut bytes, tag).then_some(bytes)
+    }
+
+    /// Reads blobs together that will be asked for next. Those that are not sound are left for when
+    /// they are asked for, and others with them.
+    pub fn read_blobs_ahead(&mut self, references: &[BlobReference], tag: IoTag) -> Vec<Option<Vec<u8>>> {
+        let place = |one: &BlobReference| Piece { location: one.location.get(), length: one.length.get() };
+        let places: Vec<Piece> = references.iter().map(place).collect();
+        let Some(bytes) = self.read_ahead(&places, tag) else { return alloc::vec![None; references.len()] };
+        let mut rest = bytes.as_slice();
+        let parts = references.iter().map(|reference| {
+            let (blob, others) = rest.split_at(reference.length.get() as usize);
+            rest = others;
+            (onode_base::checksum::crc32c(blob) == reference.checksum.get()).then(|| blob.to_vec())
+        });
+        parts.collect()
     }
 
     /// Reads a blob and checks it against its reference.

@@ -292,6 +292,13 @@ impl Layout {
         (at, (within % payload) as u32)
     }
 
+    /// The pages of one segment that have `length` bytes from `location`.
+    pub fn pages_of(&self, location: u64, length: u32) -> impl Iterator<Item = SegmentPage> + Clone + use<> {
+        let (first, within) = self.page_of(location);
+        let count = within.saturating_add(length).div_ceil(self.payload_bytes);
+        (first.page..first.page.saturating_add(count)).map(move |page| SegmentPage { page, ..first })
+    }
+
     /// Whether `length` bytes from `location` lie inside one segment of this medium.
     #[must_use]
     pub fn contains(&self, location: u64, length: u64) -> bool {

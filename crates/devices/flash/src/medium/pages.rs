@@ -94,6 +94,19 @@ pub type ReadRun<'a> = dyn FnMut(PageAddress, &mut [u8], &mut [u8]) -> onode_med
 /// How several runs are asked of the medium together, which leaves in each how it ended.
 pub type ReadRuns<'a> = dyn FnMut(&mut [PageRun<'_>]) + 'a;
 
+/// Asks for one run of a medium that takes several.
+fn read_alone(
+    medium: &mut ReadRuns<'_>,
+    first: PageAddress,
+    data: &mut [u8],
+    spare: &mut [u8],
+) -> onode_media::Result<()> {
+    let mut alone = [PageRun::new(first, data, spare)];
+    medium(&mut alone);
+    let [run] = alone;
+    run.result
+}
+
 /// Why a run could not be read.
 pub enum Cause {
     /// A page is not what was written.
@@ -137,6 +150,11 @@ impl Pages {
     /// Bytes of pages that are kept.
     pub fn kept_bytes(&self) -> usize {
         self.state.lock().kept.bytes()
+    }
+
+    /// Bytes of pages that are kept at most.
+    pub fn budget_bytes(&self) -> usize {
+        self.state.lock().kept.budget_bytes()
     }
 
     /// Reads that failed because a page is not what was written.

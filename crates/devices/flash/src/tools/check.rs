@@ -13,6 +13,7 @@
 //! It does not repair; see [`repair`](mod@crate::tools::repair).
 
 mod account;
+mod ahead;
 mod finding;
 pub(crate) mod journal;
 pub(crate) mod medium;

@@ -5,7 +5,7 @@
 //! node that was read is what its parent names. It knows of no memory beside the flash.
 
 use super::EntryStore;
-use crate::index::tree::{Child, Node, NodeSource, Setting, Sighting, Tree};
+use crate::index::tree::{Child, Node, NodeSource, Setting, Sighting, Sought, Tree};
 use crate::log::Log;
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
@@ -66,6 +66,12 @@ impl FlashEntries {
     ) -> Result<()> {
         let (tree, mut source) = self.parts(log, tag);
         tree.scan(&mut source, from, visit)
+    }
+
+    /// Loads what lookups of `sought`, which are in order, will ask for, many nodes together.
+    pub fn load_ahead(&mut self, log: &mut Log, sought: &[Sought], tag: IoTag) {
+        let (tree, mut source) = self.parts(log, tag);
+        tree.load_ahead(&mut source, sought);
     }
 
     /// Whether the root can be read at all, for a mount that wants to fail early.
@@ -188,12 +194,33 @@ impl NodeSource for Source<'_> {
             return Ok(node.clone());
         }
         let bytes = self.log.read_blob(reference, self.tag)?;
-        let node = Node::decode(&bytes, level)
-            .filter(|node| level == 0 || node.entries_from(0).all(|(_, value)| is_written_child(value)))
-            .ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
+        let node = decode(&bytes, level).ok_or_else(|| damaged(format!("the tree node at {location} is malformed")))?;
         let node = Arc::new(node);
         self.nodes.insert(location, node.clone(), node.memory_bytes());
         Ok(node)
+    }
+
+    fn load_ahead(&mut self, references: &[BlobReference], level: u8) {
+        if !self.log.store().reads_together() {
+            return;
+        }
+        // What is loaded is to stay until it is asked for, beside the nodes above it.
+        let mut room = self.nodes.budget_bytes() / 2;
+        let mut missing = Vec::new();
+        for reference in references.iter().filter(|one| self.nodes.get(&one.location.get()).is_none()) {
+            let Some(left) = room.checked_sub(reference.length.get() as usize) else { break };
+            room = left;
+            missing.push(*reference);
+        }
+        if missing.len() < 2 {
+            return;
+        }
+        for (reference, bytes) in missing.iter().zip(self.log.read_blobs_ahead(&missing, self.tag)) {
+            if let Some(node) = bytes.and_then(|bytes| decode(&bytes, level)) {
+                let memory_bytes = node.memory_bytes();
+                self.nodes.insert(reference.location.get(), Arc::new(node), memory_bytes);
+            }
+        }
     }
 
     fn release(&mut self, reference: BlobReference) {
@@ -209,6 +236,12 @@ impl NodeSource for Source<'_> {
         let bytes = node.memory_bytes();
         self.nodes.insert(reference.location.get(), Arc::new(node), bytes);
     }
+}
+
+/// The node that `bytes` of the medium are, if they are one.
+fn decode(bytes: &[u8], level: u8) -> Option<Node> {
+    let is_whole = |node: &Node| level == 0 || node.entries_from(0).all(|(_, value)| is_written_child(value));
+    Node::decode(bytes, level).filter(is_whole)
 }
 
 /// Whether a child reference read from the medium names a place on it, and not a slot of memory.

@@ -1,5 +1,6 @@
 //! Reading the tree: lookups, ordered scans, and a walk over all nodes.
 
+use super::ahead::{NODES_TOGETHER, children_from};
 use super::{Child, Key, Node, NodeSource, Tree};
 use crate::medium::errors::damaged;
 use crate::medium::format::BlobReference;
@@ -9,7 +10,7 @@ use onode_base::ErrorKind;
 use onode_object::{Error, Result};
 
 /// A node to look at: shared if clean, a slot if changed.
-enum View<'a> {
+pub(super) enum View<'a> {
     Clean(Arc<Node>),
     Dirty(&'a Node),
 }
@@ -24,8 +25,16 @@ impl core::ops::Deref for View<'_> {
     }
 }
 
+/// A scan in progress.
+struct Scan<'a> {
+    from: &'a Key,
+    visit: &'a mut dyn FnMut(&Key, &[u8]) -> bool,
+    /// Leaves that were passed.
+    leaves: usize,
+}
+
 impl Tree {
-    fn view(&self, source: &mut dyn NodeSource, child: Child, level: u8) -> Result<View<'_>> {
+    pub(super) fn view(&self, source: &mut dyn NodeSource, child: Child, level: u8) -> Result<View<'_>> {
         Ok(match child {
             Child::Clean(reference) => View::Clean(source.load(reference, level)?),
             Child::Dirty(slot) => View::Dirty(self.slot(slot)?),
@@ -55,30 +64,31 @@ impl Tree {
         from: &Key,
         visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
     ) -> Result<()> {
-        self.scan_below(source, self.root, self.root_level, from, visit).map(|_| ())
+        self.scan_below(source, self.root, self.root_level, &mut Scan { from, visit, leaves: 0 }).map(|_| ())
     }
 
-    fn scan_below(
-        &self,
-        source: &mut dyn NodeSource,
-        child: Child,
-        level: u8,
-        from: &Key,
-        visit: &mut dyn FnMut(&Key, &[u8]) -> bool,
-    ) -> Result<bool> {
+    fn scan_below(&self, source: &mut dyn NodeSource, child: Child, level: u8, scan: &mut Scan<'_>) -> Result<bool> {
         let node = self.view(source, child, level)?;
         if level == 0 {
-            let first = node.search(from).unwrap_or_else(|at| at);
+            let first = node.search(scan.from).unwrap_or_else(|at| at);
             for (key, value) in node.entries_from(first) {
-                if !visit(&key, value) {
+                if !(scan.visit)(&key, value) {
                     return Ok(false);
                 }
             }
+            scan.leaves += 1;
             return Ok(true);
         }
-        let Some((first, ..)) = node.child_for(from) else { return Ok(true) };
+        let Some((first, ..)) = node.child_for(scan.from) else { return Ok(true) };
+        let mut loaded = first;
         for index in first..node.len() {
-            if !self.scan_below(source, Child::decode(node.value(index))?, level - 1, from, visit)? {
+            if level == 1 && index >= loaded && scan.leaves > 0 {
+                // As many as were passed: whoever stops soon has not read much for nothing.
+                let some = children_from(&node, index, scan.leaves);
+                source.load_ahead(&some, 0);
+                loaded = index + some.len().max(1);
+            }
+            if !self.scan_below(source, Child::decode(node.value(index))?, level - 1, scan)? {
                 return Ok(false);
             }
         }
@@ -166,6 +176,10 @@ impl Tree {
             return Ok(());
         }
         for index in 0..node.len() {
+            // Inner nodes are few, and would take the memory of the leaves.
+            if level == 1 && index % NODES_TOGETHER == 0 {
+                source.load_ahead(&children_from(&node, index, NODES_TOGETHER), 0);
+            }
             let below = range.of_child(&node, index);
             self.survey_below(source, Child::decode(node.value(index))?, level - 1, below, visit)?;
         }

@@ -4,7 +4,7 @@
 //! It keeps true: no page is read twice because its bytes are wanted twice; a run that cannot be
 //! read costs none of the others.
 
-use super::{Cause, Pages, ReadRun, ReadRuns, Want};
+use super::{Cause, Pages, ReadRun, ReadRuns, Want, read_alone};
 use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, Examined, PageFault};
 use alloc::collections::BTreeSet;
@@ -25,6 +25,8 @@ struct Batch {
     bytes: usize,
     /// Pages that are kept once they are read.
     kept: BTreeSet<SegmentPage>,
+    /// Wants of those that come again.
+    again: Vec<usize>,
     /// Where the last of those ends in the buffer that go straight there.
     filled: usize,
 }
@@ -38,6 +40,11 @@ impl Batch {
                 && self.bytes + bytes <= BYTES_TOGETHER
                 && (!straight || first.to.start >= self.filled)
                 && !run.iter().any(|want| want.kept && self.kept.contains(&want.at))
+    }
+
+    /// Whether `want` finds its page in memory once all is read, of which `most` pages are kept.
+    fn has(&self, want: &Want, most: usize) -> bool {
+        want.kept && self.kept.len() <= most && self.kept.contains(&want.at)
     }
 
     fn push(&mut self, wants: &[Want], run: Range<usize>, bytes: usize, straight: bool) {
@@ -75,6 +82,26 @@ impl Pages {
             if !batch.runs.is_empty() {
                 self.read_batch(&batch.runs, wants, out, medium)?;
             }
+            for index in batch.again {
+                self.read_again(wants, index, out, medium)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with what want `index` asks for, whose page was just read.
+    fn read_again(
+        &self,
+        wants: &[Want],
+        index: usize,
+        out: &mut [u8],
+        medium: &mut ReadRuns<'_>,
+    ) -> core::result::Result<(), (Range<usize>, Cause)> {
+        let want = &wants[index];
+        match self.kept(self.layout.address(want.at), want.sequence) {
+            Some(page) => out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]),
+            // Others needed the memory meanwhile.
+            None => self.read_batch(core::slice::from_ref(&(index..index + 1)), wants, out, medium)?,
         }
         Ok(())
     }
@@ -82,12 +109,18 @@ impl Pages {
     /// The runs that are read next, from want `next` on; what was kept before is in the buffer.
     fn next_batch(&self, wants: &[Want], next: &mut usize, out: &mut [u8]) -> Batch {
         let mut batch = Batch::default();
+        let most_kept = self.budget_bytes() / 2 / self.layout.payload_bytes as usize;
         while let Some(want) = wants.get(*next) {
             let address = self.layout.address(want.at);
             if want.kept
                 && let Some(page) = self.kept(address, want.sequence)
             {
                 out[want.to.clone()].copy_from_slice(&page.payload[want.from..][..want.to.len()]);
+                *next += 1;
+                continue;
+            }
+            if batch.has(want, most_kept) {
+                batch.again.push(*next);
                 *next += 1;
                 continue;
             }
@@ -171,12 +204,7 @@ impl Pages {
         out: &mut [u8],
         medium: &mut ReadRuns<'_>,
     ) -> core::result::Result<(), Cause> {
-        let medium: &mut ReadRun<'_> = &mut |first, data, spare| {
-            let mut alone = [PageRun::new(first, data, spare)];
-            medium(&mut alone);
-            let [run] = alone;
-            run.result
-        };
+        let medium: &mut ReadRun<'_> = &mut |first, data, spare| read_alone(medium, first, data, spare);
         for want in run {
             let found = self.examine_or_rebuild(want.at, Some(want.sequence), medium).map_err(Cause::Medium)?;
             match found {

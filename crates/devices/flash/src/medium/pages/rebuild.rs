@@ -4,7 +4,7 @@
 //! and sequence number of its page, so a wrong page of parity leads to nothing. Only a row whose
 //! parity says that it has the page is asked: where a segment ends early nothing is invented.
 
-use super::{Pages, ReadRun, State, VerifiedPage};
+use super::{Pages, ReadRun, ReadRuns, State, VerifiedPage, read_alone};
 use crate::medium::format::{PageKind, PageTrailer};
 use crate::medium::layout::{Layout, Row, SegmentPage};
 use crate::medium::page::{self, Examined, PageFault, PageInfo};
@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_codec::parity::{RowParity, RowSignature, Signature, recover};
-use onode_media::{MediaErrorKind, PageAddress};
+use onode_media::{MediaErrorKind, PageAddress, PageRun};
 
 /// More pages are not noted down to be moved: the segments of those known are, and a scrub finds
 /// the others.
@@ -95,13 +95,48 @@ impl Pages {
         sequence: Option<u32>,
         medium: &mut ReadRun<'_>,
     ) -> onode_media::Result<Read> {
+        let [mut data, mut spare] = self.buffers();
+        let read = medium(address, &mut data, &mut spare);
+        self.judge(address, sequence, [data, spare], read)
+    }
+
+    /// Reads and verifies pages, all of which are asked for together.
+    ///
+    /// # Errors
+    /// Of the medium, if it is not single pages that cannot be read.
+    fn read_all(
+        &self,
+        addresses: &[PageAddress],
+        sequence: Option<u32>,
+        medium: &mut ReadRuns<'_>,
+    ) -> onode_media::Result<Vec<Read>> {
+        let mut pages: Vec<[Vec<u8>; 2]> = addresses.iter().map(|_| self.buffers()).collect();
+        let asked = pages.iter_mut().zip(addresses);
+        let mut asked: Vec<_> = asked.map(|([data, spare], address)| PageRun::new(*address, data, spare)).collect();
+        medium(&mut asked);
+        let results: Vec<_> = asked.into_iter().map(|run| run.result).collect();
+        let read = results.into_iter().zip(pages).zip(addresses);
+        read.map(|((result, page), address)| self.judge(*address, sequence, page, result)).collect()
+    }
+
+    /// Room for a page and its spare bytes.
+    fn buffers(&self) -> [Vec<u8>; 2] {
         let shape = &self.layout.geometry;
-        let mut payload = vec![0; shape.page_bytes as usize];
-        let in_spare = Layout::trailer_in_spare(shape);
-        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
-        let read = medium(address, &mut payload, &mut spare);
+        let spare_bytes = if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 };
+        [vec![0; shape.page_bytes as usize], vec![0; spare_bytes]]
+    }
+
+    /// What became of a read of the page at `address`, which filled `page`: data and spare bytes.
+    fn judge(
+        &self,
+        address: PageAddress,
+        sequence: Option<u32>,
+        page: [Vec<u8>; 2],
+        read: onode_media::Result<()>,
+    ) -> onode_media::Result<Read> {
+        let [mut payload, spare] = page;
         let rest = payload.split_off(self.layout.payload_bytes as usize);
-        let raw = RawPage { payload, behind: if in_spare { spare } else { rest } };
+        let raw = RawPage { payload, behind: if spare.is_empty() { rest } else { spare } };
         let info = match read {
             Ok(()) => page::verify(self.seed, address, sequence, &raw.behind, &raw.payload),
             Err(error) if error.kind == MediaErrorKind::Uncorrectable => Err(PageFault::Checksum),
@@ -131,16 +166,26 @@ impl Pages {
         sequence: Option<u32>,
         medium: &mut ReadRun<'_>,
     ) -> onode_media::Result<Option<KnownRow>> {
+        let read = self.parity_addresses(row).map(|address| self.read_one(address, sequence, medium));
+        let read: Vec<Read> = read.collect::<onode_media::Result<_>>()?;
+        Ok(self.known_of(read))
+    }
+
+    /// Where the parity of `row` lies.
+    fn parity_addresses(&self, row: Row) -> impl Iterator<Item = PageAddress> {
+        (0..self.layout.parity_pages).map(move |number| self.layout.address(self.layout.parity_page(row, number)))
+    }
+
+    /// What the pages of parity of a row know.
+    fn known_of(&self, read: Vec<Read>) -> Option<KnownRow> {
         let mut known: Option<KnownRow> = None;
-        let mut parities = vec![None; self.layout.parity_pages as usize];
-        for number in 0..self.layout.parity_pages {
-            let expected = known.as_ref().map(|known| known.sequence).or(sequence);
-            let (raw, info) =
-                self.read_one(self.layout.address(self.layout.parity_page(row, number)), expected, medium)?;
+        let mut parities = vec![None; read.len()];
+        for ((raw, info), (number, parity)) in read.into_iter().zip(parities.iter_mut().enumerate()) {
             let Ok(info) = info else { continue };
-            let is_parity = info.kind == PageKind::Parity && info.echo_bytes == number as usize;
+            let is_parity = info.kind == PageKind::Parity && info.echo_bytes == number;
+            let is_of_row = known.as_ref().is_none_or(|known| known.sequence == info.sequence);
             let columns = info.record_bytes as u32;
-            if !is_parity || columns > self.layout.row_pages() {
+            if !is_parity || !is_of_row || columns > self.layout.row_pages() {
                 continue;
             }
             let mut image = raw.payload;
@@ -148,10 +193,10 @@ impl Pages {
             if image.len() != self.layout.covered_bytes() {
                 continue;
             }
-            parities[number as usize] = Some(image);
+            *parity = Some(image);
             known.get_or_insert(KnownRow { columns, sequence: info.sequence, parities: Vec::new() });
         }
-        Ok(known.map(|known| KnownRow { parities, ..known }))
+        known.map(|known| KnownRow { parities, ..known })
     }
 
     /// The page `at` from the other pages of its row, which must have `sequence` if that is known;
@@ -254,21 +299,26 @@ impl RowState {
 }
 
 impl Pages {
-    /// Looks at every page of `row`, and at whether their signatures agree: the parity of the
-    /// signatures of the pages is the signature of the page of parity, so nothing is decoded.
+    /// Looks at every page of `row`, all of which are asked for together, and at whether their
+    /// signatures agree: the parity of the signatures of the pages is the signature of the page of
+    /// parity, so nothing is decoded.
     ///
     /// # Errors
     /// Of the medium.
-    pub fn examine_row(&self, row: Row, sequence: u32, medium: &mut ReadRun<'_>) -> onode_media::Result<RowState> {
+    pub fn examine_row(&self, row: Row, sequence: u32, medium: &mut ReadRuns<'_>) -> onode_media::Result<RowState> {
         let mut state = RowState::default();
-        let known = self.known_row(row, Some(sequence), medium)?;
+        let places: Vec<SegmentPage> =
+            (0..self.layout.row_pages()).map(|column| self.layout.content_page(row, column)).collect();
+        let content = places.iter().map(|at| self.layout.address(*at));
+        let addresses: Vec<PageAddress> = self.parity_addresses(row).chain(content).collect();
+        let mut parity = self.read_all(&addresses, Some(sequence), medium)?;
+        let content = parity.split_off(self.layout.parity_pages as usize);
+        let known = self.known_of(parity);
         let columns = known.as_ref().map_or(self.layout.row_pages(), |known| known.columns);
         let mut signatures = RowSignature::default();
         let mut records = Vec::new();
         let (mut is_whole, mut doubtful) = (true, Vec::new());
-        for column in 0..self.layout.row_pages() {
-            let at = self.layout.content_page(row, column);
-            let (raw, info) = self.read_one(self.layout.address(at), Some(sequence), medium)?;
+        for ((column, at), (raw, info)) in (0..).zip(places).zip(content) {
             let is_covered = known.is_some() && column < columns;
             match info {
                 Ok(info) => {
@@ -283,7 +333,8 @@ impl Pages {
                 }
                 Err(_) if is_covered => {
                     is_whole = false;
-                    let found = self.rebuild(at, Some(sequence), medium)?.is_some();
+                    let alone: &mut ReadRun<'_> = &mut |first, data, spare| read_alone(medium, first, data, spare);
+                    let found = self.rebuild(at, Some(sequence), alone)?.is_some();
                     if found { &mut state.rebuilt } else { &mut state.lost }.push(at);
                 }
                 // It was never programmed, or cannot be told from one that was not.

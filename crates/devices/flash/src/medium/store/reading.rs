@@ -69,7 +69,7 @@ impl Store {
     /// Of the medium's host.
     pub fn examine_row(&mut self, row: Row, sequence: u32, tag: IoTag) -> Result<RowState> {
         let Self { pages, nand, .. } = self;
-        let state = pages.examine_row(row, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
+        let state = pages.examine_row(row, sequence, &mut |runs| nand.read_runs(runs, tag));
         state.map_err(|error| from_media("read", &error))
     }
 
@@ -88,6 +88,19 @@ impl Store {
                 self.restore(at, Some(sequence), tag)?.ok_or_else(|| self.pages.note_damaged(at, &fault))
             }
         }
+    }
+
+    /// Whether the medium may work on several reads at a time, so that it is worth asking for them
+    /// together.
+    pub const fn reads_together(&self) -> bool {
+        self.layout.geometry.chips > 1 || self.shared.is_some()
+    }
+
+    /// Fills `out` with what `wants` ask for before anybody does; false if a page cannot be had,
+    /// which is told when it is asked for.
+    pub fn read_ahead(&mut self, wants: &[Want], out: &mut [u8], tag: IoTag) -> bool {
+        let Self { pages, nand, .. } = self;
+        pages.read(wants, out, &mut |runs| nand.read_runs(runs, tag)).is_ok()
     }
 
     /// The pages that `saved` has copies of are read from these if they are damaged.

@@ -57,24 +57,39 @@ pub(crate) fn replayed(medium: &mut Medium<'_>, table: &Table, last: &Last, data
     }
     context.report.objects = last.objects;
     context.report.extents = last.extents;
-    for claim in &last.claims {
-        let Referrer::Content { object, offset } = claim.owner else { continue };
-        context.report.content_bytes += u64::from(claim.length);
-        if data {
-            verify(medium, table, claim, (object, offset), context);
+    medium.expect(core::iter::empty());
+    let mut rest = last.claims.as_slice();
+    while let Some((claim, behind)) = rest.split_first() {
+        if is_content(claim) {
+            context.report.content_bytes += u64::from(claim.length);
+            if data {
+                verify(medium, table, rest, context);
+            }
         }
+        rest = behind;
     }
 }
 
-/// Reads the content behind an extent; neighbouring pages that are lost make one finding.
-fn verify(medium: &mut Medium<'_>, table: &Table, claim: &Claim, owner: (u64, u64), context: &mut Context<'_>) {
+const fn is_content(claim: &Claim) -> bool {
+    matches!(claim.owner, Referrer::Content { .. })
+}
+
+/// Reads the content behind the first of `claims`; neighbouring pages that are lost make one
+/// finding.
+fn verify(medium: &mut Medium<'_>, table: &Table, claims: &[Claim], context: &mut Context<'_>) {
+    let Some((claim, others)) = claims.split_first() else { return };
+    let Referrer::Content { object, offset } = claim.owner else { return };
     let layout = *medium.layout();
-    let (object, offset) = owner;
     let sequence = table.sequence(&layout, claim.location);
     let mut pending: Option<Finding> = None;
     let mut done = 0;
     while done < claim.length {
         let (at, within) = layout.page_of(claim.location + u64::from(done));
+        if medium.expects_nothing() {
+            let pages =
+                others.iter().filter(|one| is_content(one)).flat_map(|one| layout.pages_of(one.location, one.length));
+            medium.expect(layout.pages_of(claim.location + u64::from(done), claim.length - done).chain(pages));
+        }
         let count = (layout.payload_bytes - within).min(claim.length - done);
         let range = offset + u64::from(done)..offset + u64::from(done + count);
         match medium.bytes(claim.location + u64::from(done), u64::from(count), sequence) {

@@ -97,7 +97,11 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     let mut pages: Vec<(SegmentPage, usize)> = Vec::new();
     let layout = *medium.layout();
     loop {
-        let mut sealed = cursor.at.page >= medium.layout().segment_pages;
+        let mut sealed = cursor.at.page >= layout.segment_pages;
+        // All pages of the segment are looked at: where the journal ends it must not go on.
+        if !sealed && medium.expects_nothing() {
+            medium.expect((cursor.at.page..layout.segment_pages).map(|page| SegmentPage { page, ..cursor.at }));
+        }
         if !sealed {
             match medium.page(cursor.at, Some(cursor.sequence)) {
                 Ok(page) if page.info.kind == PageKind::Journal => {

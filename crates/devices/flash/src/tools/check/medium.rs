@@ -4,6 +4,7 @@
 //! It shares the format with the mounting path, and how a page is found again from the parity of
 //! its row, and nothing else: no store, no log, no latch.
 
+use super::ahead::{AHEAD_BYTES, Expected, ReadPage, read_pages};
 use super::superblocks::Located;
 use crate::log::waiting::WaitingPages;
 use crate::medium::format::{BlobReference, PageKind, PageTrailer};
@@ -20,7 +21,7 @@ use alloc::vec::Vec;
 use onode_base::evict::Lru;
 use onode_media::{IoTag, MediaErrorKind, Nand, PageAddress};
 
-/// Memory for pages read.
+/// Memory for pages read, beside those that were read ahead.
 const CACHE_BYTES: usize = 64 << 10;
 
 /// A verified page.
@@ -74,6 +75,8 @@ pub(crate) struct Medium<'a> {
     layout: Layout,
     seed: u32,
     cache: Lru<u64, Page>,
+    /// Pages that will be looked at next.
+    expected: Expected,
     /// Copies that stand in for pages that are damaged.
     saved: SavedPages,
     /// Pages that were read from their copies.
@@ -97,7 +100,8 @@ impl<'a> Medium<'a> {
             seed: page::volume_seed(&newest.superblock.uuid),
             rows: Pages::new(layout, page::volume_seed(&newest.superblock.uuid), 0),
             rebuilt: BTreeSet::new(),
-            cache: Lru::new(CACHE_BYTES),
+            cache: Lru::new(CACHE_BYTES + AHEAD_BYTES),
+            expected: Expected::default(),
             saved: SavedPages::of(&newest.superblock, &newest.references),
             restored: BTreeSet::new(),
             waiting: WaitingPages::default(),
@@ -137,9 +141,9 @@ impl<'a> Medium<'a> {
     /// How the pages of `row` agree, in a segment with this sequence number.
     pub(crate) fn row(&mut self, row: Row, sequence: u32) -> Result<RowState, Fault> {
         let Self { rows, nand, pages_read, .. } = self;
-        let state = rows.examine_row(row, sequence, &mut |first, data, spare| {
-            *pages_read += 1;
-            nand.read_run(first, data, spare, IoTag::Check)
+        let state = rows.examine_row(row, sequence, &mut |runs| {
+            *pages_read += runs.len() as u64;
+            nand.read_runs(runs, IoTag::Check);
         });
         state.map_err(|error| Fault::Medium(format!("row {}: {error}", row.row)))
     }
@@ -155,8 +159,11 @@ impl<'a> Medium<'a> {
             return Err(Fault::Outside);
         }
         let address = self.layout.address(at);
-        let page = match self.cache.get(&address.0) {
-            Some(page) => page.clone(),
+        let page = match self.kept(address) {
+            Some(page) => {
+                self.expected.pass(at);
+                page
+            }
             None => match self.read(at, address) {
                 Err(fault @ Fault::Page(..)) => match self.rebuild(at, sequence)? {
                     Some(page) => page,
@@ -185,7 +192,7 @@ impl<'a> Medium<'a> {
         Ok(rebuilt.map(|VerifiedPage { payload, info }| {
             self.rebuilt.insert(at);
             let page = Page { info, payload };
-            self.cache.insert(self.layout.address(at).0, page.clone(), page.payload.len());
+            self.keep(at, page.clone());
             page
         }))
     }
@@ -197,15 +204,60 @@ impl<'a> Medium<'a> {
         let kind = PageKind::Index;
         let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: true };
         let page = Page { info, payload: payload.into() };
-        self.cache.insert(address.0, page.clone(), page.payload.len());
+        self.keep(at, page.clone());
         Some(page)
     }
 
+    /// A page that is in memory.
+    fn kept(&mut self, address: PageAddress) -> Option<Page> {
+        self.cache.get(&address.0).cloned()
+    }
+
+    /// Keeps a page in memory.
+    fn keep(&mut self, at: SegmentPage, page: Page) {
+        let bytes = page.payload.len();
+        self.cache.insert(self.layout.address(at).0, page, bytes);
+    }
+
+    /// Pages that will be looked at next, in this order, and no others of before. Of a long list
+    /// the first ones count.
+    pub(crate) fn expect(&mut self, pages: impl Iterator<Item = SegmentPage>) {
+        self.expected.set(&self.layout, pages);
+    }
+
+    /// Whether all that was expected has been looked at.
+    pub(crate) fn expects_nothing(&self) -> bool {
+        self.expected.is_empty()
+    }
+
+    /// Reads `at` and what is expected behind it, if `at` was expected.
+    fn read_ahead(&mut self, at: SegmentPage) {
+        let pages = self.expected.take(&self.layout, at);
+        if pages.is_empty() {
+            return;
+        }
+        self.pages_read += pages.len() as u64;
+        let (seed, layout) = (self.seed, self.layout);
+        let Self { nand, cache, expected, .. } = self;
+        read_pages(*nand, &layout, &pages, spare_bytes(&layout), &mut |read| match verify(seed, &layout, &read) {
+            Ok(page) => {
+                let bytes = page.payload.len();
+                cache.insert(layout.address(read.at).0, page, bytes);
+            }
+            Err(fault) => expected.note_fault(read.at, fault),
+        });
+    }
+
     fn read(&mut self, at: SegmentPage, address: PageAddress) -> Result<Page, Fault> {
-        let shape = self.layout.geometry;
-        let in_spare = Layout::trailer_in_spare(&shape);
-        let mut data = vec![0; shape.page_bytes as usize];
-        let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
+        self.read_ahead(at);
+        if let Some(fault) = self.expected.take_fault(at) {
+            return Err(Fault::Page(at, fault));
+        }
+        if let Some(page) = self.kept(address) {
+            return Ok(page);
+        }
+        let mut data = vec![0; self.layout.geometry.page_bytes as usize];
+        let mut spare = vec![0; spare_bytes(&self.layout)];
         self.pages_read += 1;
         match self.nand.read(address, &mut data, &mut spare, IoTag::Check) {
             Ok(()) => {}
@@ -214,12 +266,9 @@ impl<'a> Medium<'a> {
             }
             Err(error) => return Err(Fault::Medium(format!("page {}: {error}", address.0))),
         }
-        let (payload, rest) = data.split_at(self.layout.payload_bytes as usize);
-        let trailer = if in_spare { &spare[..] } else { rest };
-        let info = page::verify(self.seed, address, None, trailer, payload).map_err(|fault| Fault::Page(at, fault))?;
-        let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
-        let page = Page { info, payload: [payload, more].concat().into() };
-        self.cache.insert(address.0, page.clone(), page.payload.len());
+        let read = ReadPage { at, data: &data, spare: &spare };
+        let page = verify(self.seed, &self.layout, &read).map_err(|fault| Fault::Page(at, fault))?;
+        self.keep(at, page.clone());
         Ok(page)
     }
 
@@ -254,4 +303,19 @@ impl<'a> Medium<'a> {
         let expected = reference.checksum.get();
         if found == expected { Ok(bytes) } else { Err(Fault::Checksum { expected, found }) }
     }
+}
+
+/// Bytes of a page's spare area that belong to it.
+const fn spare_bytes(layout: &Layout) -> usize {
+    let shape = &layout.geometry;
+    if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 }
+}
+
+/// The page that was read.
+fn verify(seed: u32, layout: &Layout, read: &ReadPage<'_>) -> Result<Page, PageFault> {
+    let (payload, rest) = read.data.split_at(layout.payload_bytes as usize);
+    let trailer = if read.spare.is_empty() { rest } else { read.spare };
+    let info = page::verify(seed, layout.address(read.at), None, trailer, payload)?;
+    let more = &trailer[size_of::<PageTrailer>()..][..info.spare_bytes];
+    Ok(Page { info, payload: [payload, more].concat().into() })
 }

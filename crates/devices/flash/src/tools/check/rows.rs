@@ -6,7 +6,6 @@ use super::medium::{Fault, Medium};
 use super::table::Table;
 use super::unreadable;
 use super::walk::Claim;
-use crate::medium::layout::SegmentPage;
 use crate::space::segments::SegmentState;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -19,9 +18,7 @@ pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, claims: &[Claim], co
     }
     let mut used = BTreeSet::new();
     for claim in claims.iter().filter(|claim| layout.contains(claim.location, u64::from(claim.length))) {
-        let (first, within) = layout.page_of(claim.location);
-        let pages = (within + claim.length).div_ceil(layout.payload_bytes);
-        used.extend((0..pages).map(|page| layout.row_of(SegmentPage { page: first.page + page, ..first }).0));
+        used.extend(layout.pages_of(claim.location, claim.length).map(|at| layout.row_of(at).0));
     }
     for (segment, one) in (0u32..).zip(&table.segments) {
         let counts = matches!(one.state, SegmentState::Full | SegmentState::Open | SegmentState::Failing);

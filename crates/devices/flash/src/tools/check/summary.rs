@@ -61,9 +61,13 @@ pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Resu
 /// Checks the summaries of all sealed segments.
 pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &CheckedIndex, context: &mut Context<'_>) {
     let segment_bytes = medium.layout().segment_bytes();
-    for (segment, one) in (0u32..).zip(&table.segments) {
-        if one.state != SegmentState::Full || one.summary_page == NO_SUMMARY {
-            continue;
+    medium.expect(core::iter::empty());
+    let sealed = (0u32..).zip(&table.segments);
+    let mut sealed = sealed.filter(|(_, one)| one.state == SegmentState::Full && one.summary_page != NO_SUMMARY);
+    while let Some((segment, one)) = sealed.next() {
+        if medium.expects_nothing() {
+            let others = core::iter::once((segment, one)).chain(sealed.clone());
+            medium.expect(others.map(|(segment, one)| SegmentPage { segment, page: u32::from(one.summary_page) }));
         }
         let place = Place::Page { segment, page: u32::from(one.summary_page) };
         let summary = match read(medium, segment, one) {

@@ -16,7 +16,7 @@ use crate::space::segments::SegmentTable;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use onode_media::{BlockAddress, IoTag, MediaErrorKind, Nand, PageAddress};
+use onode_media::{BlockAddress, Geometry, IoTag, MediaErrorKind, Nand, PageAddress};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A superblock as it was found.
@@ -42,38 +42,89 @@ pub(crate) enum Slot {
     Failed(onode_media::Error),
 }
 
+/// Bytes of the superblock area that are read together at most, if they are more than a page.
+const TOGETHER_BYTES: u32 = 256 << 10;
+
+/// The page of a block whose number in it is `page`.
+const fn address(shape: &Geometry, block: u32, page: u32) -> PageAddress {
+    PageAddress(shape.first_page(BlockAddress(block)).0 + page as u64)
+}
+
+/// Spare bytes that are read with a page.
+const fn spare_bytes(shape: &Geometry) -> usize {
+    if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 }
+}
+
 /// Reads one page of the superblock area.
 pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
     let shape = nand.geometry();
-    let address = PageAddress(shape.first_page(BlockAddress(block)).0 + u64::from(page));
-    let in_spare = Layout::trailer_in_spare(&shape);
     let mut data = vec![0; shape.page_bytes as usize];
-    let mut spare = vec![0; if in_spare { shape.spare_bytes as usize } else { 0 }];
-    match nand.read(address, &mut data, &mut spare, IoTag::Check) {
-        Ok(()) => {}
-        Err(error) if error.kind == MediaErrorKind::Uncorrectable => return Slot::Unreadable,
-        Err(error) => return Slot::Failed(error),
+    let mut spare = vec![0; spare_bytes(&shape)];
+    match nand.read(address(&shape, block, page), &mut data, &mut spare, IoTag::Check) {
+        Ok(()) => Slot::of(&shape, PageBytes { block, page, data: &data, spare: &spare }),
+        Err(error) if error.kind == MediaErrorKind::Uncorrectable => Slot::Unreadable,
+        Err(error) => Slot::Failed(error),
     }
-    let (payload, rest) = data.split_at(Layout::payload_bytes(&shape) as usize);
-    let trailer = if in_spare { &spare[..] } else { rest };
-    let Ok((superblock, after)) = Superblock::read_from_prefix(payload) else { return Slot::Unreadable };
-    let info = match page::verify(page::volume_seed(&superblock.uuid), address, None, trailer, payload) {
-        Ok(info) => info,
-        Err(PageFault::Erased) => return Slot::Erased,
-        Err(_) => return Slot::Unreadable,
-    };
-    let sound = superblock.magic == SUPERBLOCK_MAGIC
-        && info.kind == PageKind::Superblock
-        && info.sequence == superblock.generation.get();
-    match superblock.references(after) {
-        Some(references) if sound => Slot::Sound(Located { block, page, superblock, references }),
-        _ => Slot::Unreadable,
+}
+
+/// Reads all pages of a block of the superblock area, many together.
+fn read_slots(nand: &mut dyn Nand, block: u32) -> Vec<Slot> {
+    let shape = nand.geometry();
+    let together = (TOGETHER_BYTES / shape.page_bytes).max(1);
+    let (page_bytes, spare_bytes) = (shape.page_bytes as usize, spare_bytes(&shape));
+    let mut slots = Vec::with_capacity(shape.pages_per_block as usize);
+    for first in (0..shape.pages_per_block).step_by(together as usize) {
+        let pages = first..(first + together).min(shape.pages_per_block);
+        let mut data = vec![0; pages.len() * page_bytes];
+        let mut spare = vec![0; pages.len() * spare_bytes];
+        if nand.read_run(address(&shape, block, first), &mut data, &mut spare, IoTag::Check).is_err() {
+            // Each by itself: one that is damaged costs none of the others.
+            slots.extend(pages.map(|page| read_slot(nand, block, page)));
+            continue;
+        }
+        let mut spare = spare.as_slice();
+        slots.extend(pages.zip(data.chunks_exact(page_bytes)).map(|(page, data)| {
+            let (of_page, rest) = spare.split_at(spare_bytes);
+            spare = rest;
+            Slot::of(&shape, PageBytes { block, page, data, spare: of_page })
+        }));
+    }
+    slots
+}
+
+/// A page of the superblock area as it was read.
+struct PageBytes<'a> {
+    block: u32,
+    page: u32,
+    data: &'a [u8],
+    spare: &'a [u8],
+}
+
+impl Slot {
+    /// What a page is.
+    fn of(shape: &Geometry, read: PageBytes<'_>) -> Self {
+        let PageBytes { block, page, data, spare } = read;
+        let (payload, rest) = data.split_at(Layout::payload_bytes(shape) as usize);
+        let trailer = if spare.is_empty() { rest } else { spare };
+        let Ok((superblock, after)) = Superblock::read_from_prefix(payload) else { return Self::Unreadable };
+        let seed = page::volume_seed(&superblock.uuid);
+        let info = match page::verify(seed, address(shape, block, page), None, trailer, payload) {
+            Ok(info) => info,
+            Err(PageFault::Erased) => return Self::Erased,
+            Err(_) => return Self::Unreadable,
+        };
+        let sound = superblock.magic == SUPERBLOCK_MAGIC
+            && info.kind == PageKind::Superblock
+            && info.sequence == superblock.generation.get();
+        match superblock.references(after) {
+            Some(references) if sound => Self::Sound(Located { block, page, superblock, references }),
+            _ => Self::Unreadable,
+        }
     }
 }
 
 /// All superblocks in order of generation; findings about the area go to `context`.
 pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Located> {
-    let shape = nand.geometry();
     let mut all: Vec<Located> = Vec::new();
     let blocks = match ring::blocks_of(nand) {
         Ok(blocks) => blocks,
@@ -87,9 +138,9 @@ pub(crate) fn scan(nand: &mut dyn Nand, context: &mut Context<'_>) -> Vec<Locate
     let mut unreadable = Vec::new();
     for &block in blocks.iter().flatten() {
         let mut last: Option<u32> = None;
-        for page in 0..shape.pages_per_block {
+        for (page, slot) in (0..).zip(read_slots(nand, block)) {
             let place = Place::Superblock { block, page };
-            match read_slot(nand, block, page) {
+            match slot {
                 Slot::Erased => {}
                 Slot::Unreadable => unreadable.push((block, page)),
                 Slot::Failed(error) => {

@@ -183,6 +183,9 @@ impl Walker<'_, '_, '_> {
             }
             return;
         }
+        if level == 1 {
+            self.expect_children(&node);
+        }
         for position in 0..node.len() {
             let child_range = range.of_child(&node, position);
             match Child::decode(node.value(position)) {
@@ -194,6 +197,17 @@ impl Walker<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// The leaves below `node` are looked at next. Inner nodes are few, and come between them.
+    fn expect_children(&mut self, node: &Node) {
+        let layout = *self.medium.layout();
+        let children = (0..node.len()).filter_map(|position| match Child::decode(node.value(position)) {
+            Ok(Child::Clean(below)) => Some(below),
+            _ => None,
+        });
+        let inside = children.filter(|below| layout.contains(below.location.get(), u64::from(below.length.get())));
+        self.medium.expect(inside.flat_map(|below| layout.pages_of(below.location.get(), below.length.get())));
     }
 
     fn load(&mut self, reference: &BlobReference, level: u8, place: Place, range: KeyRange) -> Option<Node> {

@@ -26,7 +26,7 @@ pub(super) fn drop_content(index: &mut Index, log: &mut Log, actions: &mut Vec<A
 /// each stretch.
 fn drop_content_of(index: &mut Index, log: &mut Log, object: ObjectId, actions: &mut Vec<Action>) -> Result<bool> {
     let mut damage = Vec::new();
-    index.verify(log, object, &mut damage)?;
+    index.verify(log, &[object], &mut damage)?;
     let mut dropped = false;
     for range in damage.into_iter().filter_map(|error| error.range) {
         let mut onode = index.require(log, object)?;
