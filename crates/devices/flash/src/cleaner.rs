@@ -98,6 +98,7 @@ impl Cleaning {
         }
         Some(Item { start, length, owner })
     }
+
     /// Up to `limit` items that are taken next, of about `bytes` in all.
     fn next_items(&mut self, payload_bytes: u32, limit: usize, bytes: u64) -> Vec<Item> {
         let before = (self.next, self.within);
