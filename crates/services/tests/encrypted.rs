@@ -75,7 +75,7 @@ fn keys_are_added_and_removed_and_the_last_one_stays() {
     drop(made(Arc::clone(&ram)));
     let load = || KeyHeader::load(ram.as_ref(), &HOLDERS).unwrap().expect("it is encrypted");
     let mut header = load();
-    let id = header.free_id().unwrap();
+    let id = header.free_id(&[]).unwrap();
     header.change(ram.as_ref(), Some(slot(id, 2)), &[]).unwrap();
     ram.crash();
     for byte in [1, 2] {
@@ -90,10 +90,15 @@ fn keys_are_added_and_removed_and_the_last_one_stays() {
     header.change(ram.as_ref(), Some(slot(5, 3)), &[id]).unwrap();
     assert!(load().unlock(&secret(2)).is_err() && load().unlock(&secret(3)).is_ok());
     for _ in header.slots().len()..onode_services::SLOTS_MAX {
-        let id = header.free_id().unwrap();
+        let id = header.free_id(&[]).unwrap();
         header.change(ram.as_ref(), Some(slot(id, 4)), &[]).unwrap();
     }
-    assert_eq!(header.free_id().map_err(|error| error.kind), Err(ErrorKind::NoSpace));
+    assert_eq!(header.free_id(&[]).map_err(|error| error.kind), Err(ErrorKind::NoSpace));
+    // One that takes the place of another finds it free.
+    let old = header.slots()[3].id();
+    let new = header.free_id(&[old]).unwrap();
+    header.change(ram.as_ref(), Some(slot(new, 6)), &[old]).unwrap();
+    assert!(load().unlock(&secret(6)).is_ok());
     assert_eq!(load().slots().len(), onode_services::SLOTS_MAX);
 }
 

@@ -192,7 +192,7 @@ impl VolumeKeys {
     }
 
     /// Puts a slot in the place of the one that the asked key opens, at once; returns the numbers
-    /// of the new one and of the old one.
+    /// of the new one and of the old one. It needs no slot more than there are.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -231,7 +231,7 @@ impl VolumeKeys {
     fn put(&mut self, master: &MasterKey, key: &NewKey<'_>, removed: &[u32]) -> Result<u32> {
         let what = format!("cannot add a key to {}", self.spec);
         let mut put = || {
-            let id = self.header.free_id()?;
+            let id = self.header.free_id(removed)?;
             self.header.change(self.device.as_ref(), Some(key.slot(id, master)?), removed)?;
             Ok(id)
         };

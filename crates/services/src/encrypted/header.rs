@@ -154,12 +154,13 @@ impl KeyHeader {
         Err(Error::new(ErrorKind::KeyNeeded, "this is not the master key of the volume"))
     }
 
-    /// A number that no slot has.
+    /// A number that no slot has, for one that comes when those of `removed` go.
     ///
     /// # Errors
-    /// `NoSpace` if there are [`SLOTS_MAX`] slots.
-    pub fn free_id(&self) -> Result<u32> {
-        if self.slots.len() + self.unknown.len() >= SLOTS_MAX {
+    /// `NoSpace` if there are [`SLOTS_MAX`] others.
+    pub fn free_id(&self, removed: &[u32]) -> Result<u32> {
+        let all = self.slots.iter().map(KeySlot::id).chain(self.unknown.iter().copied());
+        if all.filter(|id| !removed.contains(id)).count() >= SLOTS_MAX {
             let why = format!("a volume has at most {SLOTS_MAX} key slots: remove one first");
             return Err(Error::new(ErrorKind::NoSpace, why));
         }
