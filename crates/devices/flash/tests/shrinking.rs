@@ -338,3 +338,31 @@ fn a_memory_beside_the_flash_takes_part_again_when_it_has_shrunk() {
     assert_eq!((path, blocks(&device)), (MountPath::Memory, 90));
     verify(&device, &held);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_written_after_an_image_changed_its_size_is_read_beside_the_owner() {
+    use onode_media::ImageNand;
+    use onode_media::image::CreateOptions;
+    let path = std::env::temp_dir().join(format!("onode-flash-shrinking-{}", std::process::id()));
+    let (shape, how) = (Geometry { blocks: 96, ..SMALL }, CreateOptions { uuid: [4; 16], overwrite: true });
+    let nand = ImageNand::create(&path, shape, how).unwrap();
+    let device = FlashDevice::format(nand, &FormatOptions::default(), &MountOptions::default()).unwrap();
+    let (mut held, before) = (Held::new(), blocks(&device));
+    for to in [before / 2, before / 3, before] {
+        fill(&device, &mut held);
+        verify(&device, &held);
+        thin_out(&device, &mut held, 8);
+        if to < before {
+            shrink(&device, to).unwrap();
+        } else {
+            device.grow(to * device.extent().unwrap().unit).unwrap();
+        }
+        assert_eq!(blocks(&device), to);
+        assert!(fill(&device, &mut held) > 0);
+        verify(&device, &held);
+    }
+    assert!(device.health().conditions.is_empty(), "{:?}", device.health());
+    device.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}

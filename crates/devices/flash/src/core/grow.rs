@@ -103,10 +103,10 @@ impl Core {
         let blocks = grown.geometry.blocks;
         self.prepare_writing()?;
         self.checkpoint_at_start()?;
-        let nand = self.log.medium().nand();
-        if nand.geometry().blocks < blocks {
+        let store = self.log.medium();
+        if store.nand().geometry().blocks < blocks {
             // Nothing was written yet: a medium that refuses leaves the volume as it is.
-            nand.grow(blocks).map_err(|error| match error.kind {
+            store.resize_medium(|nand| nand.grow(blocks)).map_err(|error| match error.kind {
                 MediaErrorKind::OutOfRange | MediaErrorKind::Invalid => Error::new(ErrorKind::Invalid, error.detail),
                 _ => from_media("grow", &error),
             })?;

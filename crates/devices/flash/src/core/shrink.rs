@@ -190,7 +190,8 @@ impl Core {
 
     /// The medium has no more blocks than the volume, if it can.
     fn give_back(&mut self, shrunk: &Layout) -> Result<()> {
-        let nand = self.log.medium().nand();
-        nand.shrink(shrunk.geometry.blocks).map_err(|error| from_media("shrink", &error))
+        let blocks = shrunk.geometry.blocks;
+        let shrunk = self.log.medium().resize_medium(|nand| nand.shrink(blocks));
+        shrunk.map_err(|error| from_media("shrink", &error))
     }
 }

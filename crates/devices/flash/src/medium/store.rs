@@ -105,11 +105,21 @@ impl Store {
         &self.layout
     }
 
-    /// The medium has become larger and is divided as `layout` says from now on. Pages stay where
-    /// they are, so who reads beside the store goes on with what it knew.
+    /// The medium is divided as `layout` says from now on. Pages stay where they are.
     pub fn set_layout(&mut self, layout: Layout) {
         self.layout = layout;
+    }
+
+    /// Has the medium become larger or smaller. Who reads beside the store from then on needs what
+    /// the medium shares as it is now, whatever came of the change; who has begun goes on with what
+    /// was there before, which knows all pages that were written.
+    pub fn resize_medium(
+        &mut self,
+        change: impl FnOnce(&mut dyn Nand) -> onode_media::Result<()>,
+    ) -> onode_media::Result<()> {
+        let outcome = change(&mut *self.nand);
         self.shared = self.nand.shared();
+        outcome
     }
 
     /// Whether programs outlive any failure in the order they were made, also one of the host.
