@@ -81,8 +81,8 @@ pub struct CreateOptions {
 /// Puts the first files into a volume.
 pub type FirstFiles<'a> = dyn Fn(&FileSystem) -> Result<()> + 'a;
 
-/// Ends what was received in part.
-type Settle = fn(&Spec, &mut Layers, bool) -> Result<()>;
+/// Ends what was received in part, or has its files only be read.
+type Settle = fn(&Spec, &mut Layers, &mut MountOptions) -> Result<()>;
 
 /// An open volume.
 #[derive(Debug)]
@@ -152,17 +152,18 @@ impl Volume {
         Self::opened(spec, options, received::settle)
     }
 
-    fn opened(spec: &Spec, options: MountOptions, settle: Settle) -> Result<Self> {
+    fn opened(spec: &Spec, mut options: MountOptions, settle: Settle) -> Result<Self> {
         let mut layers = Layers::open(spec, Opening::of(&options))?;
         if spec.image_path().is_none() {
             format(spec, layers.device.as_ref(), &CreateOptions::default())?;
         }
-        settle(spec, &mut layers, options.read_only)?;
+        settle(spec, &mut layers, &mut options)?;
+        let returns_to = received::returns_to(&layers);
         let Layers { device, faces, notes, states, .. } = layers;
         let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
         let clock = clock_for(volume.device());
         if let Some(states) = states {
-            let snapshots = Snapshots::new(spec, states.clone(), &volume.files, clock);
+            let snapshots = Snapshots::new(spec, states.clone(), &volume.files, clock, returns_to);
             volume.clones = Some(Clones::new(states, &snapshots));
             volume.snapshots = Some(snapshots);
         }

@@ -23,6 +23,9 @@ pub struct Consent {
     pub accept_loss: bool,
 }
 
+/// How a volume is opened.
+type Open = fn(&Spec, MountOptions) -> Result<Volume>;
+
 /// The spec of a command-line argument; `LABEL=NAME` and `UUID=NUMBER` are looked for on the block
 /// devices.
 pub fn spec(argument: &OsStr) -> Result<Spec> {
@@ -36,16 +39,26 @@ pub fn spec(argument: &OsStr) -> Result<Spec> {
 /// Opens the volume of a command-line argument; `IMAGE@NAME` is a snapshot of it, to be read, or a
 /// clone.
 pub fn open(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
+    opened(image, read_only, consent, Volume::open)
+}
+
+/// The same for the sake of its size, its snapshots and its clones: also where a stream or a way
+/// back to a snapshot did not come to its end.
+pub fn open_for_states(image: &OsStr, read_only: bool, consent: Consent) -> Result<Volume> {
+    opened(image, read_only, consent, Volume::open_for_states)
+}
+
+fn opened(image: &OsStr, read_only: bool, consent: Consent, open: Open) -> Result<Volume> {
     let options = MountOptions { read_only, accept_loss: consent.accept_loss, ..MountOptions::default() };
     let (image, state) = Spec::state_of(image).map_or((image, None), |(image, name)| (OsStr::new(image), Some(name)));
     let spec = spec(image)?;
     let opened = match state {
         Some(name) => Volume::open_state(&spec, name, options),
-        None => Volume::open(&spec, options.clone()).or_else(|error| match spec {
+        None => open(&spec, options.clone()).or_else(|error| match spec {
             // Memory that others use can be used together with them, but not looked at behind their
             // backs.
             Spec::Scm(_) if read_only && error.class == Class::InUse => {
-                Volume::open(&spec, MountOptions { read_only: false, ..options })
+                open(&spec, MountOptions { read_only: false, ..options })
             }
             _ => Err(error),
         }),
@@ -82,7 +95,15 @@ pub fn where_mounted(spec: &Spec, error: Error) -> Error {
 
 /// Lets `work` change the volume and closes it whatever happens.
 pub fn change<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
-    let volume = open(image, false, consent)?;
+    worked(open(image, false, consent)?, work)
+}
+
+/// The same for the sake of its size, its snapshots and its clones.
+pub fn change_states<T>(image: &OsStr, consent: Consent, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
+    worked(open_for_states(image, false, consent)?, work)
+}
+
+fn worked<T>(volume: Volume, work: impl FnOnce(&Volume) -> Result<T>) -> Result<T> {
     let outcome = work(&volume);
     volume.close()?;
     outcome

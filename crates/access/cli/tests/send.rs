@@ -286,3 +286,37 @@ fn a_replica_without_room_goes_back() {
     assert!(after == before.into_iter().filter(|one| !one.0.is_empty()).collect::<Vec<_>>());
     onode!("check", &replica).succeeds();
 }
+
+#[test]
+fn a_volume_without_room_to_go_back_takes_some_and_goes_on() {
+    let place = Place::new("roll-back-full");
+    let image = place.path("disk.img").display().to_string();
+    onode!("mkfs", &image, "--size", "16M").succeeds();
+    onode!("put", &image, place.file("first", &bytes(1, 4_000_000)), "/first").succeeds();
+    onode!("snapshot", "create", &image, "one").succeeds();
+    let one = tree(&place, &image, &[]);
+    onode!("put", &image, place.file("first", &bytes(2, 4_000_000)), "/first").succeeds();
+    onode!("put", &image, place.file("second", &bytes(3, 3_000_000)), "/second").succeeds();
+    onode!("snapshot", "create", &image, "two").succeeds();
+    // All that there is now is kept, and what there was has to be there a second time.
+    let refused = onode!("snapshot", "rollback", &image, "one").fails(15);
+    assert!(refused.contains("delete other snapshots"), "{refused}");
+    onode!("ls", &image, "/").fails(11);
+    assert!(onode!("snapshot", "list", &image).succeeds().contains("two"));
+    onode!("snapshot", "delete", &image, "one").fails(13);
+    let whole = fs::read(&image).expect("the image");
+    onode!("snapshot", "delete", &image, "two").succeeds();
+    onode!("snapshot", "rollback", &image, "one").succeeds();
+    assert!(tree(&place, &image, &[]) == one);
+    onode!("check", &image).succeeds();
+    // The other way: the volume becomes larger, and the next who opens it ends what was begun.
+    fs::write(&image, whole).expect("the image as it was");
+    onode!("resize", &image, "+8M").succeeds();
+    onode!("mkdir", &image, "/new").succeeds();
+    onode!("rm", "-r", &image, "/new").succeeds();
+    let after: Vec<_> = tree(&place, &image, &[]).into_iter().filter(|one| !one.0.is_empty()).collect();
+    assert!(after == one.into_iter().filter(|one| !one.0.is_empty()).collect::<Vec<_>>());
+    onode!("get", format!("{image}@two"), "/second", place.path("kept")).succeeds();
+    assert!(fs::read(place.path("kept")).expect("content") == bytes(3, 3_000_000));
+    onode!("check", &image).succeeds();
+}

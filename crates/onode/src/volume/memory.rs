@@ -18,7 +18,7 @@ impl Volume {
     ///
     /// # Errors
     /// `Usage` for a volume on something else; as [`Volume::open`].
-    pub fn open_memory(spec: &Spec, options: MountOptions) -> Result<(Self, HeapMemory)> {
+    pub fn open_memory(spec: &Spec, mut options: MountOptions) -> Result<(Self, HeapMemory)> {
         let Spec::Scm(memory) = spec else {
             return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), "it is no memory")
                 .hint("use for example scm:/dev/shm/heap,size=1G"));
@@ -37,7 +37,7 @@ impl Volume {
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
         let opened = Opened { device, faces, notes: Vec::new() };
         let mut layers = Layers::without_snapshots(spec, opened, Opening::of(&options).compression)?;
-        received::settle(spec, &mut layers, options.read_only)?;
+        received::settle(spec, &mut layers, &mut options)?;
         let Layers { device, faces, notes, .. } = layers;
         Ok((Self::mounted(spec, Opened { device, faces, notes }, options)?, heap))
     }

@@ -30,6 +30,8 @@ pub struct Snapshots {
     states: States,
     files: Arc<FileSystem>,
     clock: Arc<dyn Clock>,
+    /// The one to which the volume has yet to go back.
+    returns_to: Option<Snapshot>,
     /// Those that are looked at, the one that was used last at the end.
     open: Mutex<VecDeque<(u32, Arc<FileSystem>)>, rank::SnapshotsOpen>,
 }
@@ -41,9 +43,15 @@ impl std::fmt::Debug for Snapshots {
 }
 
 impl Snapshots {
-    pub(super) fn new(spec: &Spec, states: States, files: &Arc<FileSystem>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub(super) fn new(
+        spec: &Spec,
+        states: States,
+        files: &Arc<FileSystem>,
+        clock: Arc<dyn Clock>,
+        returns_to: Option<Snapshot>,
+    ) -> Arc<Self> {
         let (spec, files) = (spec.clone(), Arc::clone(files));
-        Arc::new(Self { spec, states, files, clock, open: Mutex::default() })
+        Arc::new(Self { spec, states, files, clock, returns_to, open: Mutex::default() })
     }
 
     /// Those that there are, in the order in which they were taken.
@@ -85,10 +93,15 @@ impl Snapshots {
     /// ([`is_cleaning`](Self::is_cleaning)).
     ///
     /// # Errors
-    /// `NotFound`; `ReadOnly`.
+    /// `NotFound`; `ReadOnly`; `InUse` if it has clones, or the volume has yet to go back to it.
     pub fn delete(&self, name: &str) -> Result<()> {
         let what = || format!("cannot delete the snapshot `{name}` of {}", self.spec);
         let generation = self.named(name).map(|one| one.generation);
+        if generation.is_some() && self.returns_to.as_ref().map(|one| one.generation) == generation {
+            let why = "the volume has the files of this snapshot in part, and has yet to go back to it";
+            return Err(Error::new(Class::InUse, what(), why)
+                .hint(format!("end that first: onode snapshot rollback {} {name}", self.spec)));
+        }
         self.states.versioned.delete(name).map_err(|error| told(what(), &error))?;
         self.open.lock().retain(|(open, _)| Some(*open) != generation);
         Ok(())

@@ -13,6 +13,7 @@ use crate::open::access::volume_error;
 use crate::spec::Spec;
 use crate::volume::Volume;
 use crate::volume::layers::States;
+use onode_base::ErrorKind;
 use onode_fs::volume::VolumeInfo;
 use onode_object::{Mutation, ObjectDevice, ObjectId};
 use onode_services::{Applied, Differences, Snapshot};
@@ -49,6 +50,10 @@ const fn is_no_change(mutation: &Mutation) -> bool {
     matches!(mutation, Mutation::SetAccessTime { .. })
 }
 
+const ROOM_FOR_BOTH: &str = "what changed since the snapshot needs room twice; until there is, the files are there in \
+    part, and nobody can use them: delete other snapshots or clones, or make the volume larger with `onode resize`, \
+    and go back again";
+
 /// Leads a volume back to a snapshot; how many changes that took.
 fn lead_back(
     states: &States,
@@ -58,7 +63,10 @@ fn lead_back(
     progress: &mut Progress<'_>,
 ) -> Result<u64> {
     let what = || format!("cannot go back to the snapshot `{}`", snapshot.name);
-    let failed = |error: onode_object::Error| volume_error(what(), &error);
+    let failed = |error: onode_object::Error| {
+        let told = volume_error(what(), &error);
+        if error.kind == ErrorKind::NoSpace { told.hint(ROOM_FOR_BOTH) } else { told }
+    };
     let shown = states.shown(snapshot)?;
     let mut differences =
         Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown)).map_err(failed)?;

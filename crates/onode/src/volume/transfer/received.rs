@@ -5,6 +5,7 @@ use crate::open::access::volume_error;
 use crate::spec::Spec;
 use crate::volume::layers::Layers;
 use crate::volume::transfer::{lead_back, settings_of};
+use crate::volume::{MountOptions, Volume};
 use onode_object::{Durability, ObjectDevice, Transaction};
 use onode_services::{Received, Snapshot, SnapshotId};
 use std::sync::Arc;
@@ -17,6 +18,15 @@ pub(super) fn of(spec: &Spec, layers: &Layers) -> Result<Option<Received>> {
 /// The snapshot with which the stream began that is there in part, if it can be gone back to.
 pub(super) fn base_of(layers: &Layers, base: Option<SnapshotId>) -> Option<Snapshot> {
     layers.states.as_ref()?.identified(base?)
+}
+
+/// The snapshot to which the volume has yet to go back, if its files are there in part only.
+pub(crate) fn returns_to(layers: &Layers) -> Option<Snapshot> {
+    // Who may change the volume has heard before of what cannot be read.
+    match Received::load(layers.bare.as_ref()) {
+        Ok(Some(Received::Part { base, .. })) => base_of(layers, base),
+        _ => None,
+    }
 }
 
 /// Nothing is noted any more of streams.
@@ -54,8 +64,8 @@ fn part(spec: &Spec, base: Option<&Snapshot>) -> Error {
 
 /// Before files are used: a stream that did not come to its end is taken back, where there is a
 /// snapshot of before.
-pub(crate) fn settle(spec: &Spec, layers: &mut Layers, read_only: bool) -> Result<()> {
-    if read_only {
+pub(crate) fn settle(spec: &Spec, layers: &mut Layers, options: &mut MountOptions) -> Result<()> {
+    if options.read_only {
         return refuse_part(spec, layers);
     }
     match of(spec, layers)? {
@@ -69,6 +79,24 @@ pub(crate) fn settle(spec: &Spec, layers: &mut Layers, read_only: bool) -> Resul
             layers.notes.push(format!("{note}: the files are those of the snapshot `{}`", base.name));
             Ok(())
         }
+    }
+}
+
+impl Volume {
+    /// Opens a volume for the sake of its size, its snapshots and its clones. So is one whose files
+    /// are there in part only, because a stream or a way back to a snapshot did not come to its
+    /// end, maybe for want of room, which this can make: its files are not to be looked at.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for_states(spec: &Spec, options: MountOptions) -> Result<Self> {
+        Self::opened(spec, options, |spec, layers, options| match of(spec, layers)? {
+            Some(Received::Part { base, .. }) if base_of(layers, base).is_some() => {
+                options.read_only = true;
+                Ok(())
+            }
+            _ => settle(spec, layers, options),
+        })
     }
 }
 

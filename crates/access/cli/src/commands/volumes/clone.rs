@@ -125,7 +125,7 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
     let clones = match FOLDER.of(&of.target)? {
         Some(folder) => of_mount(&folder)?,
         None => {
-            let volume = location::open(&of.target, true, of.consent)?;
+            let volume = location::open_for_states(&of.target, true, of.consent)?;
             let all = clones(&volume)?;
             let listed = |one: onode::CloneInfo| {
                 let own_bytes = all.own_bytes(one.generation)?;

@@ -101,10 +101,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let report = match location::mounted(&arguments.target, "resize")? {
         Some(directory) => resize(arguments, &Mounted { directory: &directory, what: what() }, output),
         None if arguments.dry_run => {
-            let volume = location::open(&arguments.target, true, arguments.consent)?;
+            let volume = location::open_for_states(&arguments.target, true, arguments.consent)?;
             resize(arguments, &Opened { volume: &volume, what: what() }, output)
         }
-        None => location::change(&arguments.target, arguments.consent, |volume| {
+        None => location::change_states(&arguments.target, arguments.consent, |volume| {
             resize(arguments, &Opened { volume, what: what() }, output)
         }),
     }?;
@@ -247,8 +247,11 @@ impl Resized for Opened<'_> {
     }
 
     fn set(&self, bytes: u64, before: &Extent) -> Result<()> {
-        let files = self.volume.files();
-        let set = if bytes < before.bytes { files.begin_shrinking(bytes) } else { files.grow(bytes) };
+        let set = match self.volume.device().resizing() {
+            // Not by the files, which may be there in part and wait for room.
+            Some(device) if bytes > before.bytes => device.grow(bytes).map_err(onode_fs::Error::from),
+            _ => self.volume.files().begin_shrinking(bytes),
+        };
         set.map_err(|error| Volume::error(self.what.as_str(), &error))
     }
 

@@ -133,7 +133,7 @@ fn list(of: &Of, output: &Output) -> Result<u8> {
     let snapshots = match FOLDER.of(&of.target)? {
         Some(folder) => of_mount(&folder)?,
         None => {
-            let volume = location::open(&of.target, true, of.consent)?;
+            let volume = location::open_for_states(&of.target, true, of.consent)?;
             let all = snapshots(&volume)?;
             let listed = |one: onode::Snapshot| {
                 let kept_bytes = all.kept_bytes(one.generation)?;

@@ -79,7 +79,7 @@ impl StateFolder {
         }
         let (sender, events) = channel();
         signals::forward(sender, |why| why)?;
-        location::change(&of.target, of.consent, |volume| {
+        location::change_states(&of.target, of.consent, |volume| {
             names.iter().try_for_each(|name| delete(volume, name))?;
             clean(snapshots(volume)?, &events, output)
         })
