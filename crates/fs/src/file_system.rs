@@ -118,6 +118,7 @@ impl FileSystem {
     pub fn unmount(&self) -> Result<()> {
         if !self.options.read_only {
             self.keep_scrub();
+            self.leave_refused();
             self.sync()?;
         }
         self.device.close()?;
@@ -162,6 +163,7 @@ impl FileSystem {
             return;
         }
         self.look_whether_writable();
+        self.remove_refused();
         let now = self.clock.now();
         self.give_up_quota(now.seconds);
         let any_written = self.write_back_aged(now);

@@ -21,7 +21,7 @@ use crate::state::lookups::Lookups;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, ObjectDevice};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -198,6 +198,8 @@ pub(crate) struct State {
     /// Files without a name that are still in use, and when the last of them lost its name.
     pub orphans: u64,
     pub last_orphan: Option<Timestamp>,
+    /// Those that nobody uses any more and that the device had no room to remove.
+    pub unremoved: BTreeSet<u64>,
     /// Nodes in the order in which the sweep looks at them.
     sweep: VecDeque<u64>,
     cached_inodes: usize,
@@ -242,6 +244,7 @@ impl State {
             lookups: Lookups::default(),
             orphans: 0,
             last_orphan: None,
+            unremoved: BTreeSet::new(),
             sweep: VecDeque::new(),
             // What one call works with never goes before it is done.
             cached_inodes: options.cached_inodes.max(INODES_LEAST),

@@ -505,6 +505,42 @@ fn an_open_file_can_be_unlinked_when_there_is_no_space_to_list_it() {
     assert_eq!(device.space().objects, objects(1, 0));
 }
 
+/// A snapshot may keep what is removed, which needs room.
+#[test]
+fn a_file_that_cannot_be_removed_at_its_last_use_is_removed_later() {
+    for is_closed_meanwhile in [false, true] {
+        let (device, clock, fs) = recorded(64 << 20);
+        let used = ["a", "b", "c"].map(|name| {
+            let file = create(&fs, ROOT, name);
+            write(&fs, file, 0, b"bytes");
+            fs.open(&root(), file, OpenFlags::default()).unwrap()
+        });
+        device.no_space_for_orphans.store(true, Ordering::Relaxed);
+        device.no_space_for_removals.store(true, Ordering::Relaxed);
+        for (name, handle) in [b"a", b"b", b"c"].into_iter().zip(used) {
+            fs.unlink(ROOT, name).unwrap();
+            fs.release(handle).unwrap();
+        }
+        fs.tick();
+        assert_eq!(device.space().objects, objects(4, 0));
+        device.no_space_for_orphans.store(false, Ordering::Relaxed);
+        let fs = if is_closed_meanwhile {
+            fs.unmount().unwrap();
+            drop(fs);
+            // A mount has no room either, and can be used.
+            FileSystem::mount(device.clone(), clock.clone(), Options::default()).unwrap()
+        } else {
+            fs
+        };
+        assert_eq!(device.space().objects, objects(4, 0));
+        device.no_space_for_removals.store(false, Ordering::Relaxed);
+        fs.tick();
+        assert_eq!(device.space().objects, objects(1, 0));
+        fs.unmount().unwrap();
+        assert_eq!(check(device.as_ref()).unwrap().findings, []);
+    }
+}
+
 #[test]
 fn without_open_calls_a_file_lives_until_it_is_forgotten() {
     let volume = Volume::of_size(16 << 20);

@@ -162,14 +162,48 @@ impl FileSystem {
         let mut transaction = Transaction::new();
         let prepared = self.remove_file(number.object(), has_xattrs, &mut transaction);
         Self::remove_orphan_mark(&mut transaction, number);
-        // If the device refuses, the orphan stays listed and the next mount removes it.
         if prepared.is_ok() && self.commit(state, transaction).is_ok() {
             state.orphans = state.orphans.saturating_sub(1);
             self.object_gone(state, number);
+        } else {
+            // What snapshots keep of it may need room that there is not.
+            state.unremoved.insert(number.0);
         }
     }
 
-    /// Removes the files that had no name when the volume was last used.
+    /// Asks the device again to remove what nobody uses any more and it refused to remove, until it
+    /// refuses once more.
+    pub(crate) fn remove_refused(&self) {
+        let state = &mut *self.lock();
+        while let Some(number) = state.unremoved.first().copied() {
+            let mut transaction = Transaction::new();
+            let prepared = self.remove_orphan(ObjectId(number), &mut transaction);
+            Self::remove_orphan_mark(&mut transaction, InodeNumber(number));
+            if prepared.is_err() || self.commit(state, transaction).is_err() {
+                return;
+            }
+            state.unremoved.pop_first();
+            state.orphans = state.orphans.saturating_sub(1);
+            self.object_gone(state, InodeNumber(number));
+        }
+    }
+
+    /// The same before the volume is closed: what is refused even then is listed, for the next
+    /// mount.
+    pub(crate) fn leave_refused(&self) {
+        self.remove_refused();
+        let state = &mut *self.lock();
+        while let Some(number) = state.unremoved.pop_first() {
+            let mut transaction = Transaction::new();
+            Self::add_orphan(&mut transaction, InodeNumber(number));
+            if self.commit(state, transaction).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Removes the files that had no name when the volume was last used. Those that the device has
+    /// no room to remove stay for later, and the volume can be used.
     pub(crate) fn remove_orphans(&self) -> Result<()> {
         let mut from = 0;
         let mut any = false;
@@ -183,7 +217,13 @@ impl FileSystem {
                 Self::remove_orphan_mark(&mut transaction, InodeNumber(number));
                 let state = &mut *self.lock();
                 let charges = self.charge(state, &mut transaction)?;
-                self.device.commit(transaction, Durability::Buffered)?;
+                match self.device.commit(transaction, Durability::Buffered) {
+                    Err(error) if error.kind == ErrorKind::NoSpace => {
+                        state.unremoved.insert(number);
+                        continue;
+                    }
+                    done => done?,
+                }
                 Self::charged(state, &charges);
                 any = true;
             }

@@ -17,6 +17,8 @@ pub struct Recorder {
     pub is_read_only: AtomicBool,
     /// There is no space to list an orphan.
     pub no_space_for_orphans: AtomicBool,
+    /// There is none to remove an object, as when a snapshot keeps it.
+    pub no_space_for_removals: AtomicBool,
     /// Reading anything of this object fails.
     pub corrupt: Mutex<Option<ObjectId>>,
     /// It says that it has the sections `small` and `large`.
@@ -36,6 +38,7 @@ impl Recorder {
             fail_syncs: AtomicBool::default(),
             is_read_only: AtomicBool::default(),
             no_space_for_orphans: AtomicBool::default(),
+            no_space_for_removals: AtomicBool::default(),
             corrupt: Mutex::default(),
             has_sections: AtomicBool::default(),
             moves: Mutex::default(),
@@ -84,6 +87,10 @@ impl ObjectDevice for Recorder {
         }
         let lists_orphan = |mutation: &Mutation| matches!(mutation, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::ORPHAN);
         if self.no_space_for_orphans.load(Ordering::Relaxed) && transaction.mutations.iter().any(lists_orphan) {
+            return Err(Error::new(ErrorKind::NoSpace, "made to fail"));
+        }
+        let removes = |mutation: &Mutation| matches!(mutation, Mutation::Remove { .. });
+        if self.no_space_for_removals.load(Ordering::Relaxed) && transaction.mutations.iter().any(removes) {
             return Err(Error::new(ErrorKind::NoSpace, "made to fail"));
         }
         self.inner.commit(transaction.clone(), durability)?;
