@@ -170,3 +170,53 @@ fn a_snapshot_is_opened_for_reading_and_by_its_name_only() {
 fn reading() -> MountOptions {
     MountOptions { read_only: true, ..MountOptions::default() }
 }
+
+/// Where a member with large units has zeros of a block, one with smaller ones has a hole, and has
+/// to keep it as well. Which member is asked goes by the number of the file.
+#[test]
+fn a_snapshot_of_members_of_two_kinds_has_its_holes_on_each() {
+    const FILES: u64 = 4;
+    let folder = Folder::new("snapshots-mixed");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let flash = format!("flash:{}", path("flash.img"));
+    let tier = format!("tier:{},{}", path("fast.img"), path("big.img"));
+    let volume = Volume::open_or_create(&format!("pool:{flash},size=24M+{tier},fast-size=8M,size=24M")).unwrap();
+    let (files, root) = (volume.files(), Caller::root());
+    let holes = [(5_000, 9_000), (40_100, 100), (90_000, 500)];
+    let inodes: Vec<_> = (0..FILES)
+        .map(|file| {
+            let name = file.to_string();
+            volume.write(format!("/{name}"), content(file, 1)).unwrap();
+            let inode = files.lookup(onode::InodeNumber::ROOT, name.as_bytes()).unwrap().inode;
+            for (offset, length) in holes {
+                files.allocate(&root, inode, offset, length, onode_fs::Allocate::PunchHole).unwrap();
+            }
+            inode
+        })
+        .collect();
+    for (name, round) in [("one", 2), ("two", 3)] {
+        volume.snapshots().unwrap().take(name).unwrap();
+        for (file, inode) in (0..).zip(&inodes) {
+            files.write(&root, *inode, 0, &content(file, round)).unwrap();
+        }
+        files.sync().unwrap();
+    }
+    volume.close().unwrap();
+    drop(volume);
+    for spec in [format!("pool:{flash}+{tier}"), flash, tier] {
+        let spec = Spec::parse(&spec).unwrap();
+        for (name, round) in [("one", 1), ("two", 2)] {
+            let state = Volume::open_state(&spec, name, reading()).unwrap();
+            for file in 0..FILES {
+                let mut expected = content(file, round);
+                if round == 1 {
+                    holes.iter().for_each(|(from, length)| expected[*from as usize..][..*length as usize].fill(0));
+                }
+                let found = state.read(format!("/{file}")).unwrap();
+                let first = found.iter().zip(&expected).position(|(one, other)| one != other);
+                assert_eq!((found.len(), first), (FILE_BYTES, None), "{file} in {name} of {spec}");
+            }
+            state.close().unwrap();
+        }
+    }
+}

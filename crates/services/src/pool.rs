@@ -235,9 +235,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
     }
 
     /// The coarsest of the members, if all have one.
+    /// None, so snapshots have content copied: what is data of one member, maybe zeros at the end of
+    /// a unit, may be a hole of another one, from which nothing would come to be in a version there.
     fn move_unit(&self) -> Option<u64> {
-        let units: Option<Vec<u64>> = self.members.iter().map(|member| member.device.move_unit()).collect();
-        units?.into_iter().max()
+        None
     }
 
     fn promisable(&self) -> u64 {

@@ -46,10 +46,8 @@ impl<D: ObjectDevice> Pool<D> {
     /// As [`commit`](ObjectDevice::commit).
     pub(super) fn change(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
         refuse_own(transaction)?;
-        if self.move_unit().is_none() {
-            // Before a member that could do it has done it.
-            refuse_moves(transaction)?;
-        }
+        // Before a member that could do it has done it.
+        refuse_moves(transaction)?;
         if !transaction.is_empty() {
             let mut record = self.record.lock();
             record.check()?;

@@ -188,7 +188,7 @@ impl CopyJob {
         let source = pool.ask(object, |device| data_within(device, object, start, end)).map_err(CopyFailure::Source)?;
         let present = data_within(target, object, start, end).map_err(CopyFailure::Target)?;
         let mut transaction = Transaction::new();
-        let mut surplus = present;
+        let mut surplus = present.clone();
         source.iter().for_each(|(start, end)| surplus.remove(start, end));
         for (start, end) in surplus.iter() {
             transaction.punch(object, start, end - start);
@@ -198,7 +198,7 @@ impl CopyJob {
             let count = pool.read_around(object, start, &mut bytes).map_err(CopyFailure::Source)?;
             bytes.truncate(count);
             figures.compared_bytes += count as u64;
-            for (offset, data) in self.differing(target, start, &bytes) {
+            for (offset, data) in self.differing(target, &present, start, &bytes) {
                 figures.copied_bytes += data.len() as u64;
                 transaction.write(object, offset, data);
             }
@@ -208,8 +208,10 @@ impl CopyJob {
         Ok(Progress::More)
     }
 
-    /// The blocks of these bytes that the member does not have, as long runs as there are.
-    fn differing(&self, target: &impl ObjectDevice, start: u64, bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    /// The blocks of these bytes that the member does not have, as long runs as there are. Zeros in
+    /// the place of which it has a hole are among them: where there is data tells what a version
+    /// keeps.
+    fn differing(&self, target: &impl ObjectDevice, has: &Ranges, start: u64, bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let mut present = vec![0; bytes.len()];
         let is_read = target.read(self.object, start, &mut present).is_ok_and(|count| count == bytes.len());
         let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -219,14 +221,15 @@ impl CopyJob {
             let inside = (start + at as u64) % BLOCK_BYTES;
             let end = (at + (BLOCK_BYTES - inside) as usize).min(bytes.len());
             let (block, offset) = (&bytes[at..end], start + at as u64);
-            let is_equal = match is_read {
-                true => present[at..end] == *block,
-                // One of them is damaged, or more.
-                false => {
-                    let read = target.read(self.object, offset, &mut present[at..end]);
-                    read.is_ok_and(|count| count == block.len()) && present[at..end] == *block
-                }
-            };
+            let is_equal = has.covers(offset, offset + block.len() as u64)
+                && match is_read {
+                    true => present[at..end] == *block,
+                    // One of them is damaged, or more.
+                    false => {
+                        let read = target.read(self.object, offset, &mut present[at..end]);
+                        read.is_ok_and(|count| count == block.len()) && present[at..end] == *block
+                    }
+                };
             match runs.last_mut() {
                 _ if is_equal => {}
                 Some((first, run)) if *first + run.len() as u64 == offset => run.extend_from_slice(block),
