@@ -234,9 +234,9 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
         self.members.iter().map(|member| member.device.space_for(&demand)).max().unwrap_or(0)
     }
 
-    /// The coarsest of the members, if all have one.
-    /// None, so snapshots have content copied: what is data of one member, maybe zeros at the end of
-    /// a unit, may be a hole of another one, from which nothing would come to be in a version there.
+    /// None, so snapshots have content copied: what is data of one member, maybe zeros at the end
+    /// of a unit, may be a hole of another one, from which nothing would come to be in a version
+    /// there.
     fn move_unit(&self) -> Option<u64> {
         None
     }
