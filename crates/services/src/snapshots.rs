@@ -207,10 +207,10 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         }
     }
 
-    fn has_reserve(&self) -> bool {
+    /// Whether so many quarters of the reserve are left.
+    fn has_quarters(&self, quarters: u64) -> bool {
         let space = self.inner.space();
-        // What a host was promised may need somewhat more than was reckoned with.
-        space.available >= reserve_of(&space) / 2
+        space.available >= reserve_of(&space) / 4 * quarters
     }
 
     /// Refuses what would take of the space that is kept for removals.
@@ -218,10 +218,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         let takes = |one: &Mutation| {
             matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
         };
-        if !transaction.mutations.iter().any(takes) || self.has_reserve() || never_needs_space(transaction, stored)? {
+        // What a host was promised may need somewhat more than was reckoned with.
+        if !transaction.mutations.iter().any(takes) || self.has_quarters(1) || never_needs_space(transaction, stored)? {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::NoSpace, "the volume is full; deleting a snapshot makes room"))
+        Err(Error::new(ErrorKind::NoSpace, FULL))
     }
 
     /// What preserves what a transaction changes.
@@ -242,6 +243,10 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         let mutations = self.preserving(snapshot, &transaction, true)?;
         if mutations.is_empty() {
             return self.inner.commit(transaction, durability);
+        }
+        // What is to be kept of removals must not take the space of what was promised before.
+        if transaction.mutations.iter().any(is_removal) && !self.has_quarters(2) {
+            return Err(Error::new(ErrorKind::NoSpace, FULL));
         }
         let moves = mutations.iter().any(|one| matches!(one, Mutation::Move { .. }));
         let again = moves.then(|| transaction.clone());
@@ -390,6 +395,12 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
         info, reserve_ids, sync, close, health, compression, map_objects, share, place, attachment, resizing,
         scrub, inspect, erase
     }
+}
+
+const FULL: &str = "the volume is full; deleting a snapshot makes room";
+
+const fn is_removal(mutation: &Mutation) -> bool {
+    matches!(mutation, Mutation::Remove { .. } | Mutation::RemoveAttribute { .. })
 }
 
 fn reserve_of(space: &Space) -> u64 {
