@@ -71,7 +71,7 @@ impl ImageShared {
 
     /// Lets the host read several runs from its disk at the same time, unless it seems to have them
     /// in memory.
-    pub(super) fn announce(&self, runs: &[PageRun<'_>]) {
+    fn announce(&self, runs: &[PageRun<'_>]) {
         let shape = &self.geometry;
         let exist = |run: &&PageRun<'_>| shape.check_run(run.first, run.data.len(), run.spare.len()).is_ok();
         let is_cached = |run: &PageRun<'_>| self.file.is_cached(self.data_offset(run.first));

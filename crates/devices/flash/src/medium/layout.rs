@@ -212,6 +212,12 @@ impl Layout {
         geometry.spare_bytes as usize >= size_of::<PageTrailer>()
     }
 
+    /// Spare bytes that are read with a page: those of its trailer and what follows it, or none.
+    #[must_use]
+    pub const fn spare_bytes_read(geometry: &Geometry) -> usize {
+        if Self::trailer_in_spare(geometry) { geometry.spare_bytes as usize } else { 0 }
+    }
+
     /// Bytes of a page that carry content.
     #[must_use]
     pub const fn payload_bytes(geometry: &Geometry) -> u32 {

@@ -92,27 +92,28 @@ impl TierDevice {
                 let (index, _, pending) = core.parts();
                 let ranges = data_ranges(index, pending, object, 0, usize::MAX)?;
                 bytes += ranges.iter().map(|(_, length)| length).sum::<u64>();
+                if !plan.logged.is_empty() {
+                    // What the log of the fast disk has is read with its object.
+                    return Ok(None);
+                }
                 all.wanted.extend(plan.wanted);
-                all.logged.extend(plan.logged);
             }
             all.wanted.sort_unstable_by_key(|it| it.extent.block);
             core.pin(&all);
-            Ok((Arc::clone(core.disks()), all, bytes))
+            Ok(Some((Arc::clone(core.disks()), all, bytes)))
         });
-        let Ok((disks, mut all, bytes)) = planned else { return false };
+        let Ok(Some((disks, mut all, bytes))) = planned else { return false };
         let found = disks.fetch(&mut all.wanted, Source::Big);
         let mut core = self.volume.core.lock();
         core.unpin(&all);
-        // What the log of the fast disk has is read with its object.
-        let Some(found) = found.ok().filter(|found| found.unsound.is_empty() && all.logged.is_empty()) else {
-            return false;
-        };
+        let Some(found) = found.ok().filter(|found| found.unsound.is_empty()) else { return false };
         core.count_read(&found);
+        drop(core);
         report.objects += objects.len() as u64;
         report.bytes += bytes;
         for &object in objects {
             // What is wrong with an extent was told of its content.
-            _ = scrub_copies(&mut core, object, 0..u64::MAX);
+            _ = scrub_copies(&mut self.volume.core.lock(), object, 0..u64::MAX);
         }
         true
     }

@@ -230,7 +230,7 @@ impl Pages {
     /// Bytes of data and spare bytes that a run needs beside the buffer of who reads.
     fn bytes_beside(&self, run: &[Want]) -> [usize; 2] {
         let shape = &self.layout.geometry;
-        let spare = if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 };
+        let spare = Layout::spare_bytes_read(shape);
         let data = if self.is_straight(run) { 0 } else { shape.page_bytes as usize };
         [run.len() * data, run.len() * spare]
     }

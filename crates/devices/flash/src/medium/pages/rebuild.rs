@@ -122,8 +122,7 @@ impl Pages {
     /// Room for a page and its spare bytes.
     fn buffers(&self) -> [Vec<u8>; 2] {
         let shape = &self.layout.geometry;
-        let spare_bytes = if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 };
-        [vec![0; shape.page_bytes as usize], vec![0; spare_bytes]]
+        [vec![0; shape.page_bytes as usize], vec![0; Layout::spare_bytes_read(shape)]]
     }
 
     /// What became of a read of the page at `address`, which filled `page`: data and spare bytes.

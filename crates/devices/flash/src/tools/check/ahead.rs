@@ -85,16 +85,15 @@ pub(super) struct ReadPage<'a> {
     pub(super) spare: &'a [u8],
 }
 
-/// Reads `pages` together, each with so many spare bytes, and shows `each` of those that the medium
-/// could read.
+/// Reads `pages` together, and shows `each` of those that the medium could read.
 pub(super) fn read_pages(
     nand: &mut dyn Nand,
     layout: &Layout,
     pages: &[SegmentPage],
-    spare_bytes: usize,
     each: &mut dyn FnMut(ReadPage<'_>),
 ) {
     let page_bytes = layout.geometry.page_bytes as usize;
+    let spare_bytes = Layout::spare_bytes_read(&layout.geometry);
     let mut data = vec![0; pages.len() * page_bytes];
     let mut spare = vec![0; pages.len() * spare_bytes];
     let runs = runs(pages, layout);

@@ -8,7 +8,7 @@ use super::{Context, JournalEnd, unreadable};
 use crate::index::deferred;
 use crate::log::record::{Assembler, Change, Record, flushed_before};
 use crate::medium::format::{FEATURE_BUFFERED, PageKind, Superblock};
-use crate::medium::layout::SegmentPage;
+use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::PageFault;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -51,6 +51,15 @@ struct JournalCursor {
     at: SegmentPage,
     sequence: u32,
     next: (u32, u32),
+}
+
+impl JournalCursor {
+    /// The pages of its segment from here on. All of them are looked at: where the journal ends it
+    /// must not go on.
+    fn rest(&self, layout: &Layout) -> impl Iterator<Item = SegmentPage> + use<> {
+        let at = self.at;
+        (at.page..layout.segment_pages).map(move |page| SegmentPage { page, ..at })
+    }
 }
 
 /// Reads the changes that the checkpoint of `newest` did not apply.
@@ -96,12 +105,9 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
     // The pages so far, and how many records ended before each.
     let mut pages: Vec<(SegmentPage, usize)> = Vec::new();
     let layout = *medium.layout();
+    medium.expect(cursor.rest(&layout));
     loop {
         let mut sealed = cursor.at.page >= layout.segment_pages;
-        // All pages of the segment are looked at: where the journal ends it must not go on.
-        if !sealed && medium.expects_nothing() {
-            medium.expect((cursor.at.page..layout.segment_pages).map(|page| SegmentPage { page, ..cursor.at }));
-        }
         if !sealed {
             match medium.page(cursor.at, Some(cursor.sequence)) {
                 Ok(page) if page.info.kind == PageKind::Journal => {
@@ -169,6 +175,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                 break;
             }
             cursor = JournalCursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
+            medium.expect(cursor.rest(&layout));
         }
     }
     // What a write buffer has beside the flash was durable, too: the mount with it tells.

@@ -239,7 +239,7 @@ impl<'a> Medium<'a> {
         self.pages_read += pages.len() as u64;
         let (seed, layout) = (self.seed, self.layout);
         let Self { nand, cache, expected, .. } = self;
-        read_pages(*nand, &layout, &pages, spare_bytes(&layout), &mut |read| match verify(seed, &layout, &read) {
+        read_pages(*nand, &layout, &pages, &mut |read| match verify(seed, &layout, &read) {
             Ok(page) => {
                 let bytes = page.payload.len();
                 cache.insert(layout.address(read.at).0, page, bytes);
@@ -257,7 +257,7 @@ impl<'a> Medium<'a> {
             return Ok(page);
         }
         let mut data = vec![0; self.layout.geometry.page_bytes as usize];
-        let mut spare = vec![0; spare_bytes(&self.layout)];
+        let mut spare = vec![0; Layout::spare_bytes_read(&self.layout.geometry)];
         self.pages_read += 1;
         match self.nand.read(address, &mut data, &mut spare, IoTag::Check) {
             Ok(()) => {}
@@ -303,12 +303,6 @@ impl<'a> Medium<'a> {
         let expected = reference.checksum.get();
         if found == expected { Ok(bytes) } else { Err(Fault::Checksum { expected, found }) }
     }
-}
-
-/// Bytes of a page's spare area that belong to it.
-const fn spare_bytes(layout: &Layout) -> usize {
-    let shape = &layout.geometry;
-    if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 }
 }
 
 /// The page that was read.

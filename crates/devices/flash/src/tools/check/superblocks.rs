@@ -50,16 +50,11 @@ const fn address(shape: &Geometry, block: u32, page: u32) -> PageAddress {
     PageAddress(shape.first_page(BlockAddress(block)).0 + page as u64)
 }
 
-/// Spare bytes that are read with a page.
-const fn spare_bytes(shape: &Geometry) -> usize {
-    if Layout::trailer_in_spare(shape) { shape.spare_bytes as usize } else { 0 }
-}
-
 /// Reads one page of the superblock area.
 pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
     let shape = nand.geometry();
     let mut data = vec![0; shape.page_bytes as usize];
-    let mut spare = vec![0; spare_bytes(&shape)];
+    let mut spare = vec![0; Layout::spare_bytes_read(&shape)];
     match nand.read(address(&shape, block, page), &mut data, &mut spare, IoTag::Check) {
         Ok(()) => Slot::of(&shape, PageBytes { block, page, data: &data, spare: &spare }),
         Err(error) if error.kind == MediaErrorKind::Uncorrectable => Slot::Unreadable,
@@ -71,7 +66,7 @@ pub(crate) fn read_slot(nand: &mut dyn Nand, block: u32, page: u32) -> Slot {
 fn read_slots(nand: &mut dyn Nand, block: u32) -> Vec<Slot> {
     let shape = nand.geometry();
     let together = (TOGETHER_BYTES / shape.page_bytes).max(1);
-    let (page_bytes, spare_bytes) = (shape.page_bytes as usize, spare_bytes(&shape));
+    let (page_bytes, spare_bytes) = (shape.page_bytes as usize, Layout::spare_bytes_read(&shape));
     let mut slots = Vec::with_capacity(shape.pages_per_block as usize);
     for first in (0..shape.pages_per_block).step_by(together as usize) {
         let pages = first..(first + together).min(shape.pages_per_block);
