@@ -145,8 +145,7 @@ fn a_loop_device_holds_a_volume() {
     assert!(error.contains("more than the"), "{error}");
 
     // Another user may not open it.
-    let program = place.path("onode");
-    fs::copy(env!("CARGO_BIN_EXE_onode"), &program).expect("copy");
+    let program = place.command();
     let mut nobody = Command::new(&program);
     let error = nobody.arg("info").arg(&device.0).uid(65534).gid(65534).fails(22);
     is_clear(&error, &device.0);

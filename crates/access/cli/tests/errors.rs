@@ -187,8 +187,7 @@ fn an_image_that_may_not_be_written_is_a_matter_of_permission() {
     let image = place.image("disk.img");
     let file = place.file("f", b"f");
     // Another user must reach the program as well.
-    let program = place.path("onode");
-    fs::copy(env!("CARGO_BIN_EXE_onode"), &program).expect("copy");
+    let program = place.command();
     let before = fs::read(&image).expect("image");
     let nobody = |arguments: &[&std::ffi::OsStr]| {
         let mut command = Command::new(&program);

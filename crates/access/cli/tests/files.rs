@@ -2,7 +2,6 @@
 
 use crate::common::{Expect, Place, has_fuse, onode};
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
@@ -221,16 +220,9 @@ fn views_show_the_segments_of_an_image() {
 fn the_lab_is_a_command_of_its_own() {
     // One that was built beside this command would be run.
     let place = Place::new("lab");
-    let alone = place.path("onode");
-    fs::copy(env!("CARGO_BIN_EXE_onode"), &alone).expect("a copy of the command");
+    let alone = place.command();
     let lab = |arguments: &[&str]| {
-        let start = || Command::new(&alone).env("PATH", place.path("")).args(arguments).output();
-        // The copy is busy as long as a process that another test started meanwhile has it open.
-        let mut output = start();
-        while output.as_ref().is_err_and(|error| error.kind() == ErrorKind::ExecutableFileBusy) {
-            output = start();
-        }
-        let output = output.expect("it starts");
+        let output = Command::new(&alone).env("PATH", place.path("")).args(arguments).output().expect("it starts");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr)
     };
     let (code, _, said) = lab(&["lab", "replay", "--figures"]);

@@ -44,6 +44,14 @@ impl Place {
         path
     }
 
+    /// A copy of the command. Another process makes it: a program that some process has open to
+    /// write cannot be run, and what other tests start meanwhile has our open files for a moment.
+    pub fn command(&self) -> PathBuf {
+        let path = self.path("onode");
+        assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_onode")).arg(&path).status().expect("cp").success());
+        path
+    }
+
     /// A new image of 64 MiB.
     pub fn image(&self, name: &str) -> PathBuf {
         let path = self.path(name);
