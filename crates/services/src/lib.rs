@@ -38,4 +38,6 @@ pub use snapshots::{
     Versioned,
 };
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};
-pub use stream::{Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader};
+pub use stream::{
+    Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader, growth_of_going_back,
+};

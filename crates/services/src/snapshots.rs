@@ -207,6 +207,14 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         }
     }
 
+    /// Bytes that can be written before the device is full: what is promised to the host takes all
+    /// but a part of what is kept for removals.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let space = self.inner.space();
+        space.available.saturating_sub(reserve_of(&space) / 4)
+    }
+
     /// Whether so many quarters of the reserve are left.
     fn has_quarters(&self, quarters: u64) -> bool {
         let space = self.inner.space();

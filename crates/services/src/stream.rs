@@ -10,12 +10,14 @@
 mod applied;
 mod differences;
 mod frame;
+mod growth;
 mod received;
 mod receiving;
 mod sending;
 
 pub use applied::{Applied, Keep};
 pub use differences::Differences;
+pub use growth::growth_of_going_back;
 pub use received::Received;
 pub use receiving::Receiving;
 pub use sending::Sending;

@@ -14,9 +14,10 @@ use crate::spec::Spec;
 use crate::volume::Volume;
 use crate::volume::layers::States;
 use onode_base::ErrorKind;
+use onode_base::size::human_size;
 use onode_fs::volume::VolumeInfo;
 use onode_object::{Mutation, ObjectDevice, ObjectId};
-use onode_services::{Applied, Differences, Snapshot};
+use onode_services::{Applied, Differences, Snapshot, growth_of_going_back};
 use std::sync::Arc;
 
 /// The settings of a volume, some of which stay its own when it gets the state of another one.
@@ -53,6 +54,33 @@ const fn is_no_change(mutation: &Mutation) -> bool {
 const ROOM_FOR_BOTH: &str = "what changed since the snapshot needs room twice; until there is, the files are there in \
     part, and nobody can use them: delete other snapshots or clones, or make the volume larger with `onode resize`, \
     and go back again";
+
+/// Refuses to lead a volume back to a snapshot that does not fit beside what later snapshots keep,
+/// before anything is changed.
+fn check_room(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -> Result<()> {
+    let what = || format!("cannot go back to the snapshot `{}`", snapshot.name);
+    let failed = |error: onode_object::Error| volume_error(what(), &error);
+    let room = states.versioned.room();
+    let space = device.space();
+    // Whatever the snapshot shows fits: nothing is read for that.
+    if room >= space.total.saturating_sub(space.available) {
+        return Ok(());
+    }
+    let growth =
+        growth_of_going_back(&states.versioned, device, (snapshot, states.shown(snapshot)?)).map_err(failed)?;
+    if growth <= room {
+        return Ok(());
+    }
+    let why = format!(
+        "what changed since needs {} a second time, beside what later snapshots keep, and there is room for {}",
+        human_size(growth),
+        human_size(room)
+    );
+    Err(Error::new(Class::VolumeFull, what(), why).hint(
+        "nothing was changed: delete later snapshots or clones, or make the volume larger with `onode resize`, and go \
+         back then",
+    ))
+}
 
 /// Leads a volume back to a snapshot; how many changes that took.
 fn lead_back(

@@ -4,7 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Users, volume_error};
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
-use crate::volume::transfer::{Progress, is_at, lead_back, received, settings_of};
+use crate::volume::transfer::{Progress, check_room, is_at, lead_back, received, settings_of};
 use crate::volume::{CreateOptions, Volume};
 use onode_base::ErrorKind;
 use onode_fs::volume::VolumeInfo;
@@ -198,6 +198,7 @@ impl Target<'_> {
             return Err(Error::new(Class::Conflict, self.what(), why)
                 .hint("--rollback gives up what changed; a snapshot taken before keeps it"));
         }
+        check_room(states, &self.device, base)?;
         let failed = |error: onode_object::Error| self.failed(&error);
         // It was found by its number.
         if let Some(id) = base.id {

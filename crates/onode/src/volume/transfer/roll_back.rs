@@ -4,7 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Users, volume_error};
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
-use crate::volume::transfer::{Progress, lead_back, received, settings_of};
+use crate::volume::transfer::{Progress, check_room, lead_back, received, settings_of};
 use onode_object::Compression;
 use onode_services::Received;
 
@@ -20,7 +20,7 @@ pub struct RolledBack {
 /// the next mount ends it.
 ///
 /// # Errors
-/// `NotFound`; `Usage` for a volume that has no snapshots, or a snapshot without a number; as
+/// `NotFound`; `VolumeFull` if there is no room for it; `Usage` for a volume that has no snapshots, or a snapshot without a number; as
 /// [`Volume::open`](crate::Volume::open).
 pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result<RolledBack> {
     let what = || format!("cannot go back to the snapshot `{name}` of {spec}");
@@ -39,6 +39,10 @@ pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result
                 .hint(format!("copy files out of it: onode get {spec}@{name} PATH ."))
         })?;
         let own = settings_of(spec, device.as_ref())?;
+        // What was begun before and did not come to its end is ended, whatever it takes.
+        if received::of(spec, &layers)?.is_none_or(|said| !matches!(said, Received::Part { .. })) {
+            check_room(&states, &device, &snapshot)?;
+        }
         let part = Received::Part { to: id, base: Some(id) };
         part.note(layers.bare.as_ref()).map_err(|error| volume_error(what(), &error))?;
         let changes = lead_back(&states, &device, &snapshot, &own, progress)?;
