@@ -315,8 +315,9 @@ impl FileSystem {
 
     /// Gives a change to the device that leaves it room for what is dirty.
     pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
-        if let Some(demand) = growth_of(&transaction) {
-            self.leave_room(state, &demand)?;
+        match growth_of(&transaction) {
+            Some(demand) => self.leave_room(state, &demand)?,
+            None => self.leave_room_beside(state, &transaction),
         }
         self.commit_promised(state, transaction)
     }

@@ -362,11 +362,16 @@ impl State {
     /// What is dirty of a file has changed: sets aside for it what it needs now.
     pub(crate) fn promise(&mut self, device: &dyn ObjectDevice, number: u64) {
         let Some(node) = self.nodes.get_mut(&number) else { return };
-        let needs = if node.dirty.is_empty() && node.size <= node.device_size {
-            0
-        } else {
-            device.space_for(&node.demand(None))
+        let content = match node.dirty.is_empty() && node.size <= node.device_size {
+            true => 0,
+            false => device.space_for(&node.demand(None)),
         };
+        let cut = node.device_size.saturating_sub(node.valid);
+        let replaced = match cut > 0 || (content == 0 && node.inode_dirty) {
+            true => device.space_to_replace(cut),
+            false => 0,
+        };
+        let needs = content + replaced;
         let before = std::mem::replace(&mut node.promised, needs);
         self.set_promised(self.promised - before + needs);
         if self.quotas.is_on() {

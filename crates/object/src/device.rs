@@ -171,6 +171,15 @@ pub trait ObjectDevice: Send + Sync {
         demand.entry_bytes + demand.entries * ENTRY_BYTES + demand.bytes + demand.ranges * RANGE_BYTES
     }
 
+    /// How many bytes of [`Space::available`] must be left for a change that puts as much in the
+    /// place of what an object has, or takes some of it away, so that it is not refused for space:
+    /// none unless something keeps the object as it was. So many `bytes` of its content are
+    /// concerned.
+    fn space_to_replace(&self, bytes: u64) -> u64 {
+        let _ = bytes;
+        0
+    }
+
     /// How much of [`Space::available`] may be set aside for what [`space_for`](Self::space_for)
     /// says. Less than all of it if some is in pieces that only certain data fit into: that space
     /// the device gives only to what it is given at once.

@@ -24,5 +24,6 @@ mod services;
 mod settings;
 mod small_volumes;
 mod snapshots;
+mod storm;
 mod tier_disks;
 mod transactions;

@@ -275,7 +275,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, list, maintain, close, health, compression, share, place, attachment, resizing,
+        reserve_ids, sync, list, space_to_replace, maintain, close, health, compression, share, place, attachment, resizing,
         inspect
     }
 }

@@ -215,19 +215,41 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         space.available.saturating_sub(reserve_of(&space) / 4)
     }
 
+    /// What is kept of what somebody replaces takes so much.
+    fn space_to_keep(&self, demand: &Demand) -> u64 {
+        let copies = self.inner.move_unit().is_none() && !demand.is_new;
+        let pieces = demand.entries + 2 * demand.ranges;
+        self.inner.space_for(&Demand {
+            entries: pieces + VERSION_ENTRIES,
+            entry_bytes: (pieces + VERSION_ENTRIES) * KEPT_BYTES,
+            ranges: if copies { demand.ranges } else { 0 },
+            bytes: if copies { demand.blocks * Demand::BLOCK_BYTES } else { 0 },
+            blocks: if copies { demand.blocks } else { 0 },
+            object_bytes: if copies { demand.object_bytes } else { 0 },
+            is_new: true,
+        })
+    }
+
     /// Whether so many quarters of the reserve are left.
     fn has_quarters(&self, quarters: u64) -> bool {
         let space = self.inner.space();
         space.available >= reserve_of(&space) / 4 * quarters
     }
 
-    /// Refuses what would take of the space that is kept for removals.
-    fn check_reserve(&self, transaction: &Transaction, stored: &mut dyn Stored) -> Result<()> {
+    /// Refuses what would take of the space that is kept for removals. A transaction for which
+    /// something is `kept` always takes some, also if it only removes.
+    fn check_reserve(&self, transaction: &Transaction, stored: &mut dyn Stored, kept: bool) -> Result<()> {
+        let mutations = &transaction.mutations;
         let takes = |one: &Mutation| {
             matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
         };
-        // What a host was promised may need somewhat more than was reckoned with.
-        if !transaction.mutations.iter().any(takes) || self.has_quarters(1) || never_needs_space(transaction, stored)? {
+        if !kept && (!mutations.iter().any(takes) || never_needs_space(transaction, stored)?) {
+            return Ok(());
+        }
+        // What is kept of removals must not take the space of what a host was promised before, which
+        // may need somewhat more than was reckoned with.
+        let quarters = if kept && mutations.iter().any(is_removal) { 2 } else { 1 };
+        if self.has_quarters(quarters) {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NoSpace, FULL))
@@ -244,17 +266,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     fn commit_keeping(&self, records: &Records, transaction: Transaction, durability: Durability) -> Result<()> {
         let Some(snapshot) = records.latest() else { return self.inner.commit(transaction, durability) };
         let _changing = self.shards.change(transaction.mutations.iter().map(Mutation::object));
-        self.check_reserve(&transaction, &mut Lengths(self.inner()))?;
-        if is_planted(Bug::SnapshotKeepsNothing) {
-            return self.inner.commit(transaction, durability);
-        }
-        let mutations = self.preserving(snapshot, &transaction, true)?;
+        let keeps_nothing = is_planted(Bug::SnapshotKeepsNothing);
+        let mutations = if keeps_nothing { Vec::new() } else { self.preserving(snapshot, &transaction, true)? };
+        self.check_reserve(&transaction, &mut Lengths(self.inner()), !mutations.is_empty())?;
         if mutations.is_empty() {
             return self.inner.commit(transaction, durability);
-        }
-        // What is to be kept of removals must not take the space of what was promised before.
-        if transaction.mutations.iter().any(is_removal) && !self.has_quarters(2) {
-            return Err(Error::new(ErrorKind::NoSpace, FULL));
         }
         let moves = mutations.iter().any(|one| matches!(one, Mutation::Move { .. }));
         let again = moves.then(|| transaction.clone());
@@ -362,22 +378,17 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     /// What is kept of what is replaced takes space, too.
     fn space_for(&self, demand: &Demand) -> u64 {
-        let bytes = self.inner.space_for(demand);
+        let kept = if self.records().latest().is_some() { self.space_to_keep(demand) } else { 0 };
+        self.inner.space_for(demand) + kept
+    }
+
+    fn space_to_replace(&self, bytes: u64) -> u64 {
         if self.records().latest().is_none() {
-            return bytes;
+            return 0;
         }
-        let copies = self.inner.move_unit().is_none() && !demand.is_new;
-        let pieces = demand.entries + 2 * demand.ranges;
-        let kept = Demand {
-            entries: pieces + VERSION_ENTRIES,
-            entry_bytes: (pieces + VERSION_ENTRIES) * KEPT_BYTES,
-            ranges: if copies { demand.ranges } else { 0 },
-            bytes: if copies { demand.blocks * Demand::BLOCK_BYTES } else { 0 },
-            blocks: if copies { demand.blocks } else { 0 },
-            object_bytes: if copies { demand.object_bytes } else { 0 },
-            is_new: true,
-        };
-        bytes + self.inner.space_for(&kept)
+        // An attribute, and the content, which may begin and end within a block.
+        let blocks = bytes.div_ceil(Demand::BLOCK_BYTES) + 1;
+        self.space_to_keep(&Demand { entries: 1, ranges: 1, blocks, object_bytes: bytes, ..Demand::default() })
     }
 
     fn promisable(&self) -> u64 {

@@ -128,6 +128,6 @@ impl ObjectDevice for PairedDevice {
     forward_device! {
         self => self.device();
         info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents, space,
-        space_for, promisable, maintain, close
+        space_for, space_to_replace, promisable, maintain, close
     }
 }

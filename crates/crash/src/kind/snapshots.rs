@@ -209,7 +209,8 @@ impl<D: ObjectDevice> ObjectDevice for SnapshottingDevice<D> {
 
     forward_device! {
         self => self.versioned;
-        info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, space_for, promisable,
+        info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, space_for,
+        space_to_replace, promisable,
         close, health, compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect, erase
     }
 }

@@ -198,13 +198,17 @@ impl FileSystem {
         if node.removed || (relative && !is_access_time_due(&node.inode, now)) || node.inode.accessed == now {
             return;
         }
-        node.inode.accessed = now;
-        if access::is_apart(&node.inode) && access::device_time(now) != 0 {
-            node.access_dirty = true;
-        } else {
-            node.inode_dirty = true;
+        let is_apart = access::is_apart(&node.inode) && access::device_time(now) != 0;
+        // A read is not refused for it.
+        if !is_apart && !self.can_wait(state, number, 0) {
+            return;
         }
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.inode.accessed = now;
+        node.access_dirty |= is_apart;
+        node.inode_dirty |= !is_apart;
         state.mark_dirty(number.0, now);
+        state.promise(self.device.as_ref(), number.0);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::content::data::drop_privileges;
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
+use crate::inodes::inode::Inode;
 use crate::state::State;
 use crate::types::{Allocate, Caller, InodeNumber, Seek};
 use onode_base::ErrorKind;
@@ -12,8 +13,22 @@ const EXTENTS_AT_ONCE: usize = 64;
 
 impl FileSystem {
     /// Sets the size in memory; the device hears of it with the data, or at once in write-through
-    /// mode.
+    /// mode and where there is no room for what is kept of what is cut off.
     pub(crate) fn set_size(&self, state: &mut State, caller: &Caller, number: InodeNumber, size: u64) -> Result<()> {
+        match self.set_size_in_memory(state, caller, number, size)? {
+            Some(before) => self.write_through(state, number, before),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the size in memory; returns the inode of before if the device has to have it at once.
+    pub(crate) fn set_size_in_memory(
+        &self,
+        state: &mut State,
+        caller: &Caller,
+        number: InodeNumber,
+        size: u64,
+    ) -> Result<Option<Inode>> {
         self.check_regular(state, number)?;
         if size > Transaction::MAX_OBJECT_BYTES {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
@@ -21,6 +36,13 @@ impl FileSystem {
         if size > self.node(state, number)?.size {
             self.admit_size(state, caller, number, size)?;
             self.reserve(state, number, size, 0)?;
+        }
+        let mut waits = !self.keeps_nothing_back();
+        let cut = self.node(state, number)?.device_size.saturating_sub(size);
+        if waits && !self.can_wait(state, number, cut) {
+            // If the change is refused, what was written before is not.
+            self.write_back_file(state, number)?;
+            waits = false;
         }
         let node = self.node(state, number)?;
         let before = node.inode;
@@ -38,7 +60,7 @@ impl FileSystem {
         state.statistics.dropped_bytes += dropped as u64;
         state.mark_dirty(number.0, now);
         state.promise(self.device.as_ref(), number.0);
-        if self.keeps_nothing_back() { self.write_through(state, number, before) } else { Ok(()) }
+        Ok(if waits { None } else { Some(before) })
     }
 
     /// Allocates, punches or zeroes a range. Space is checked, not reserved: no medium of ours

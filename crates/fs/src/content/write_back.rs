@@ -268,6 +268,46 @@ impl FileSystem {
         needs.saturating_sub(node.promised) <= state.budget()
     }
 
+    /// Whether a change of a file that puts as much in the place of what is there, or takes some
+    /// away (`cut` bytes), can wait in memory: where something is kept of it, that has room beside
+    /// all that is dirty. If not, the device is to have the change at once, and who asks for it hears.
+    pub(crate) fn can_wait(&self, state: &mut State, number: InodeNumber, cut: u64) -> bool {
+        let needs = self.device.space_to_replace(cut);
+        let lacks = |state: &State| {
+            let promised = state.nodes.get(&number.0).map_or(0, |node| node.promised);
+            needs.saturating_sub(promised) > state.budget()
+        };
+        if needs > 0 && (lacks(state) || state.shares_space()) {
+            self.refresh_space(state);
+        }
+        needs == 0 || !lacks(state)
+    }
+
+    /// Leaves room for what is dirty before a change that takes something away, or puts as much in
+    /// its place: where something is kept of it the dirty files go first if there is little.
+    pub(crate) fn leave_room_beside(&self, state: &mut State, transaction: &Transaction) {
+        if self.device.space_to_replace(0) == 0 {
+            return;
+        }
+        let cut = |mutation: &Mutation| match mutation {
+            Mutation::Remove { object } | Mutation::Truncate { object, .. } => {
+                self.device.stat(*object).map_or(0, |stat| stat.allocated)
+            }
+            Mutation::Punch { length, .. } => *length,
+            _ => 0,
+        };
+        let needs = transaction.mutations.iter().map(|one| self.device.space_to_replace(cut(one))).sum::<u64>();
+        if state.promised > 0 && (needs > state.budget() || state.shares_space()) {
+            self.refresh_space(state);
+        }
+        if state.promised > 0 && needs > state.budget() {
+            // Who is refused hears of it from the file.
+            let _ = self.write_back_all(state);
+            self.refresh_space(state);
+        }
+        state.space = state.space.saturating_sub(needs);
+    }
+
     /// Leaves room for what is dirty before a change that the device gets at once: if that is not
     /// there any more the dirty files go first.
     pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {

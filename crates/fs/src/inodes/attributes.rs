@@ -31,29 +31,42 @@ impl FileSystem {
         let state = &mut *self.lock();
         self.node(state, number)?;
         self.admit_change(state, caller, number, change)?;
-        if let Some(size) = change.size {
-            self.set_size(state, caller, number, size)?;
-        }
+        // All of it goes to the device together: a change that is refused has not happened in part.
+        let sized = match change.size {
+            Some(size) => self.set_size_in_memory(state, caller, number, size)?,
+            None => None,
+        };
         let now = self.now();
         let is_counted = Self::is_counted_anew(state, change);
         let node = self.node(state, number)?;
         let mut inode = node.inode;
         apply(&mut inode, caller, change, now);
         let mode_changed = change.permissions.is_some();
-        let is_at_once = is_counted || (mode_changed && inode.has_xattrs) || self.keeps_nothing_back();
+        let has_more = is_counted || (mode_changed && inode.has_xattrs);
+        let is_dirty = node.is_dirty();
+        let can_wait = !has_more
+            && (sized.is_some() || (is_dirty && !self.keeps_nothing_back() && self.can_wait(state, number, 0)));
+        let node = self.node(state, number)?;
         if node.removed {
             node.inode = inode;
-        } else if node.is_dirty() && !is_at_once {
+        } else if can_wait {
             // The device hears of it with the data that came before it.
             node.inode = inode;
             node.inode_dirty = true;
+            state.promise(self.device.as_ref(), number.0);
+            if let Some(before) = sized {
+                self.write_through(state, number, before)?;
+            }
         } else {
             let mut transaction = Transaction::new();
             self.inodes.store(&mut transaction, number.object(), &inode);
             if mode_changed && inode.has_xattrs {
                 self.change_acl_with_mode(state, number, inode.permissions, &mut transaction)?;
             }
-            self.write_back_file(state, number)?;
+            match sized {
+                Some(before) => self.write_through(state, number, before)?,
+                None => self.write_back_file(state, number)?,
+            }
             let node = self.node(state, number)?;
             let accessed = access::take_back(&mut transaction, number.object(), node, &inode);
             self.commit(state, transaction)?;

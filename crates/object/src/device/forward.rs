@@ -36,7 +36,7 @@ macro_rules! forward_device {
         $crate::forward_device! {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
-            extents, space, space_for, promisable, move_unit, maintain, close, health,
+            extents, space, space_for, space_to_replace, promisable, move_unit, maintain, close, health,
             compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
         }
@@ -120,6 +120,11 @@ macro_rules! forward_device {
     (@ space_for $self:ident $to:expr) => {
         fn space_for(&$self, demand: &$crate::Demand) -> u64 {
             $to.space_for(demand)
+        }
+    };
+    (@ space_to_replace $self:ident $to:expr) => {
+        fn space_to_replace(&$self, bytes: u64) -> u64 {
+            $to.space_to_replace(bytes)
         }
     };
     (@ promisable $self:ident $to:expr) => {

@@ -79,13 +79,13 @@ impl Snapshots {
     /// `Usage` for a name that cannot be one of a directory; `Exists`; `VolumeFull`, `ReadOnly`.
     pub fn take(&self, name: &str) -> Result<Snapshot> {
         let what = || format!("cannot take the snapshot `{name}` of {}", self.spec);
-        let new = self.prepared(name).map_err(|error| Error { what: what(), ..error })?;
-        self.states.versioned.take_with(&new, Vec::new()).map_err(|error| told(what(), &error))
+        let new = self.new_one(name).map_err(|error| Error { what: what(), ..error })?;
+        let taken = self.files.with_all_written(|| self.states.versioned.take_with(&new, Vec::new()));
+        taken.map_err(|error| Volume::error(what(), &error))?.map_err(|error| told(what(), &error))
     }
 
-    /// A snapshot that is to be taken, of everything that was written.
-    fn prepared(&self, name: &str) -> Result<NewSnapshot> {
-        self.files.prepare_snapshot().map_err(|error| Volume::error("", &error))?;
+    /// A snapshot that is to be taken now.
+    fn new_one(&self, name: &str) -> Result<NewSnapshot> {
         Ok(NewSnapshot { name: name.to_owned(), created: self.clock.now(), id: Some(SnapshotId(random_bytes()?)) })
     }
 

@@ -77,9 +77,10 @@ impl Clones {
         let made = match snapshot {
             Some(snapshot) => self.states.versioned.make_clone(name, snapshot, self.clock.now()),
             None => {
-                let base = self.snapshots.prepared(&format!("{name}{BASE_SUFFIX}"));
+                let base = self.snapshots.new_one(&format!("{name}{BASE_SUFFIX}"));
                 let base = base.map_err(|error| Error { what: what(), ..error })?;
-                self.states.versioned.make_clone_of_now(name, &base)
+                let make = || self.states.versioned.make_clone_of_now(name, &base);
+                self.files.with_all_written(make).map_err(|error| Volume::error(what(), &error))?
             }
         };
         made.map_err(|error| told_of_clone(what(), &error))

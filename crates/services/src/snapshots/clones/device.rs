@@ -95,7 +95,7 @@ impl<D: ObjectDevice + ?Sized> CloneDevice<D> {
     fn commit_change(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.check(&transaction)?;
         let objects: BTreeSet<_> = transaction.mutations.iter().map(Mutation::object).collect();
-        self.device.check_reserve(&transaction, &mut StoredInClone(self))?;
+        self.device.check_reserve(&transaction, &mut StoredInClone(self), false)?;
         let made = transaction.mutations.iter().filter(|one| matches!(one, Mutation::Create { .. }));
         let last = made.map(Mutation::object).max().filter(|last| *last >= ObjectId::FIRST_FREE);
         let mutations = Change::new(self.inner(), &self.layer).translate(transaction)?;
@@ -213,6 +213,11 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for CloneDevice<D> {
             bytes: demand.blocks * Demand::BLOCK_BYTES,
             ..*demand
         })
+    }
+
+    /// What the clone does not show any more stays where it is.
+    fn space_to_replace(&self, _: u64) -> u64 {
+        self.space_for(&Demand { entries: 1, ranges: 1, blocks: 1, ..Demand::default() })
     }
 
     /// The device that the clone is on stays open.

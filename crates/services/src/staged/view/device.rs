@@ -139,6 +139,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
         self.staged.inner.space_for(demand)
     }
 
+    fn space_to_replace(&self, bytes: u64) -> u64 {
+        self.staged.inner.space_to_replace(bytes)
+    }
+
     fn promisable(&self) -> u64 {
         let state = self.state();
         let held = (state.entry_bytes + state.held_bytes) as u64;
