@@ -6,7 +6,7 @@
 //! many (16 of each kind if not given), `ONODE_STORM_STEPS` steps of each (1,500 if not given).
 
 use crate::common::Folder;
-use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
+use onode::{Class, Compression, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
 use onode_fs::{Caller, FileSystem, InodeNumber, SetAttributes};
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ struct Storm {
     snapshots: Vec<(String, Files)>,
     /// Bytes of a write at most.
     longest: u64,
+    compression: Compression,
     made: u64,
     refused: u64,
     _folder: Folder,
@@ -39,7 +40,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// Runs sequences on a volume; `DIR` in `spec` stands for the folder, `settings` are for making it.
-fn storms(name: &str, spec: &str, settings: &str, longest: u64) {
+fn storms(name: &str, spec: &str, settings: &str, longest: u64, compression: Compression) {
     let steps = setting("ONODE_STORM_STEPS").unwrap_or(1_500);
     let seeds = match setting("ONODE_STORM_SEED") {
         Some(seed) => seed..seed + 1,
@@ -48,6 +49,8 @@ fn storms(name: &str, spec: &str, settings: &str, longest: u64) {
     for seed in seeds {
         let mut storm = Storm::new(name, spec, settings, seed);
         storm.longest = longest;
+        storm.compression = compression;
+        storm.open_again();
         for step in 0..steps {
             storm.what = format!("{name}, ONODE_STORM_SEED={seed}, step {step}");
             storm.step();
@@ -72,6 +75,7 @@ impl Storm {
             numbers: BTreeMap::new(),
             snapshots: Vec::new(),
             longest: 1,
+            compression: Compression::Never,
             made: 0,
             refused: 0,
             _folder: folder,
@@ -81,7 +85,8 @@ impl Storm {
     }
 
     fn open(&mut self) {
-        let options = MountOptions { opens_are_counted: false, ..MountOptions::default() };
+        let options =
+            MountOptions { opens_are_counted: false, compression: self.compression, ..MountOptions::default() };
         let volume = Volume::open(&self.spec, options).unwrap_or_else(|error| panic!("{}: open: {error}", self.what));
         self.volume = Some(volume);
         let found = |name: &String| self.fs().lookup(ROOT, name.as_bytes()).map(|found| found.inode);
@@ -156,6 +161,10 @@ impl Storm {
     fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.draw.fill(&mut bytes);
+        if self.compression != Compression::Never {
+            // A part that shrinks.
+            bytes[length / 3..length / 3 * 2].fill(7);
+        }
         bytes
     }
 
@@ -246,12 +255,16 @@ impl Storm {
     /// Files and snapshots hold what they should, before and after an orderly end.
     fn end(&mut self) {
         self.verify("at the end");
+        self.open_again();
+        self.verify("opened again");
+        self.volume().close().unwrap();
+    }
+
+    fn open_again(&mut self) {
         let volume = self.volume.take().unwrap();
         volume.close().unwrap_or_else(|error| panic!("{}: close: {error}", self.what));
         drop(volume);
         self.open();
-        self.verify("opened again");
-        self.volume().close().unwrap();
     }
 
     fn verify(&self, when: &str) {
@@ -284,22 +297,30 @@ impl Storm {
     }
 }
 
+/// Of a small chip.
+const SMALL: &str = "size=8M,page=2K,pages-per-block=16";
+
 #[test]
 fn flash() {
-    storms("storm-flash", "flash:DIR/disk.img", "size=8M,page=2K,pages-per-block=16", 300_000);
+    storms("storm-flash", "flash:DIR/disk.img", SMALL, 300_000, Compression::Never);
+}
+
+#[test]
+fn compressed_flash() {
+    storms("storm-compressed", "flash:DIR/disk.img", SMALL, 300_000, Compression::Fast);
 }
 
 #[test]
 fn flash_beside_memory() {
-    storms("storm-beside", "flash+scm:DIR/disk.img,DIR/disk.index", "size=8M,page=2K,pages-per-block=16", 300_000);
+    storms("storm-beside", "flash+scm:DIR/disk.img,DIR/disk.index", SMALL, 300_000, Compression::Never);
 }
 
 #[test]
 fn two_disks() {
-    storms("storm-tier", "tier:DIR/fast,DIR/big", "size=24M,fast-size=8M", 1_500_000);
+    storms("storm-tier", "tier:DIR/fast,DIR/big", "size=24M,fast-size=8M", 1_500_000, Compression::Never);
 }
 
 #[test]
 fn a_pool() {
-    storms("storm-pool", "pool:flash:DIR/one.img+flash:DIR/two.img", "size=8M,page=2K,pages-per-block=16", 300_000);
+    storms("storm-pool", "pool:flash:DIR/one.img+flash:DIR/two.img", SMALL, 300_000, Compression::Never);
 }
