@@ -246,8 +246,8 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         if !kept && (!mutations.iter().any(takes) || never_needs_space(transaction, stored)?) {
             return Ok(());
         }
-        // What is kept of removals must not take the space of what a host was promised before, which
-        // may need somewhat more than was reckoned with.
+        // What is kept of removals must not take the space of what a host was promised before,
+        // which may need somewhat more than was reckoned with.
         let quarters = if kept && mutations.iter().any(is_removal) { 2 } else { 1 };
         if self.has_quarters(quarters) {
             return Ok(());

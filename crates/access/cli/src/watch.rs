@@ -6,6 +6,7 @@
 
 pub mod health;
 pub mod log;
+pub mod overdue;
 pub mod record;
 pub mod settings;
 
@@ -19,6 +20,7 @@ use metrics::{Metrics, State};
 use onode::{Condition, Error, Health, Result, Severity, Volume, human_size};
 use onode_console::Output;
 use onode_fs::scrub::record::FinishedScrub;
+use overdue::Hanging;
 use record::Left;
 use settings::Telling;
 use std::collections::BTreeMap;
@@ -41,12 +43,19 @@ const LOOKS: u32 = 10;
 pub struct Watched {
     volume: Arc<Volume>,
     past: Vec<Condition>,
+    hanging: Hanging,
 }
 
 impl Watched {
     /// An open volume, and what earlier mounts left.
     pub fn new(volume: Arc<Volume>, left: &[Left]) -> Self {
-        Self { volume, past: left.iter().map(|left| left.as_condition(Severity::Notice)).collect() }
+        let past = left.iter().map(|left| left.as_condition(Severity::Notice)).collect();
+        Self { volume, past, hanging: Hanging::default() }
+    }
+
+    /// What hangs in its server, as far as somebody looks.
+    pub const fn hanging(&self) -> &Hanging {
+        &self.hanging
     }
 
     /// The volume.
@@ -54,10 +63,11 @@ impl Watched {
         &self.volume
     }
 
-    /// What is wrong with the volume, and with its last mount.
+    /// What is wrong with the volume, with its last mount, and with its server.
     pub fn health(&self) -> Health {
         let mut health = self.volume.health();
         health.conditions.extend(self.past.iter().cloned());
+        health.conditions.extend(self.hanging.lock().clone());
         health
     }
 

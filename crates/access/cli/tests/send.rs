@@ -22,8 +22,11 @@ fn sample(place: &Place) -> PathBuf {
     root
 }
 
-/// What a directory of an image holds: names, contents, links, times.
-fn tree(place: &Place, image: &str, key: &[&str]) -> Vec<(String, Vec<u8>, u64, i64)> {
+/// Names, contents, links, times.
+type Tree = Vec<(String, Vec<u8>, u64, i64)>;
+
+/// What a directory of an image holds.
+fn tree(place: &Place, image: &str, key: &[&str]) -> Tree {
     let out = place.directory("out").join("all");
     let _ = fs::remove_dir_all(&out);
     onode!("get", "-a", image, "/", &out).args(key).succeeds();
@@ -288,7 +291,7 @@ fn a_replica_without_room_goes_back() {
 }
 
 /// Two states of a volume, each with a snapshot, of 4 and 7 MB that have nothing in common.
-fn two_states(place: &Place, size: &str) -> (String, Vec<(String, Vec<u8>, u64, i64)>) {
+fn two_states(place: &Place, size: &str) -> (String, Tree) {
     let image = place.path("disk.img").display().to_string();
     onode!("mkfs", &image, "--size", size).succeeds();
     onode!("put", &image, place.file("first", &bytes(1, 4_000_000)), "/first").succeeds();

@@ -23,6 +23,7 @@ pub use mountpoint::{
 };
 pub use options::{Atime, IoUring, Options};
 pub use request::counts::Requests;
+pub use request::counts::in_service::ServedRequest;
 pub use serving::{SEND_VIEW, VIEW_PREFIX, Views};
 pub use session::{Ending, Mount};
 pub use transport::Transport;

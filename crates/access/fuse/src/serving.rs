@@ -53,7 +53,7 @@ pub(crate) struct Adaptor {
     pub(crate) closing_tells: bool,
     pub(crate) page_cache: Arc<PageCache>,
     pub(crate) set_id: SetId,
-    pub(crate) requests: Requests,
+    pub(crate) requests: Arc<Requests>,
     pub(crate) waiting: Waiting,
     breakdown: Arc<Breakdown>,
 }
@@ -76,7 +76,7 @@ impl Adaptor {
             closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
             set_id: SetId::new(notifier),
-            requests: Requests::new(),
+            requests: Arc::new(Requests::new()),
             waiting: Waiting::new(options.spin, device),
             breakdown,
             files,
@@ -134,7 +134,7 @@ impl Adaptor {
     /// The same for a request that came by io_uring: there nobody waits actively for the next one.
     pub(crate) fn serve_on_ring(&self, kind: Kind) -> Served<'_> {
         self.breakdown.stop_here();
-        self.requests.count(kind);
+        self.requests.begin(kind);
         Served { adaptor: self, waits: false }
     }
 }
@@ -148,6 +148,7 @@ pub(crate) struct Served<'a> {
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
+        self.adaptor.requests.end();
         if std::thread::panicking() {
             self.adaptor.breakdown.come();
         } else if self.waits {

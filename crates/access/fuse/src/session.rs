@@ -7,6 +7,7 @@
 use crate::keeper::Keeper;
 use crate::mountpoint;
 use crate::options::{Atime, IoUring, Options};
+use crate::request::counts::Requests;
 use crate::scrubber::Scrubber;
 use crate::serving::{Adaptor, Views};
 use crate::transport::Transport;
@@ -38,6 +39,7 @@ pub struct Mount {
     /// The server has ended but for its last steps: what is at the directory is not ours any more.
     has_ended: Arc<AtomicBool>,
     transport: Transport,
+    requests: Arc<Requests>,
 }
 
 /// How a mount ended.
@@ -70,6 +72,7 @@ impl Mount {
         let (session, rings) = connect(&adaptor, &directory, &volume, options)?;
         adaptor.requests.are_served_by(rings.as_ref().map_or_else(|| options.device_threads(), Rings::count));
         let transport = if rings.is_some() { Transport::IoUring } else { Transport::Device };
+        let requests = Arc::clone(&adaptor.requests);
         late.come(&session, &directory);
         let keeper = Keeper::start(&volume)?;
         let can_scrub = !options.read_only && volume.device().scrub().is_some();
@@ -86,13 +89,19 @@ impl Mount {
         if options.atime == Atime::Strict {
             mountpoint::show_strict_access_times(&directory, options);
         }
-        Ok(Self { directory, volume, keeper, scrubber, server, has_ended, transport })
+        Ok(Self { directory, volume, keeper, scrubber, server, has_ended, transport, requests })
     }
 
     /// How requests come.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         self.transport
+    }
+
+    /// What is asked of it.
+    #[must_use]
+    pub fn requests(&self) -> Arc<Requests> {
+        Arc::clone(&self.requests)
     }
 
     /// The volume.
@@ -106,7 +115,7 @@ impl Mount {
     /// # Errors
     /// What could not be saved; `Bug` if the server broke down.
     pub fn finish(self) -> Result<Ending> {
-        let Self { directory, volume, keeper, scrubber, server, has_ended, transport: _ } = self;
+        let Self { directory, volume, keeper, scrubber, server, has_ended, transport: _, requests: _ } = self;
         let mut ending = Ending::Clean;
         let mut saved = Ok(());
         if !has_ended.load(Ordering::SeqCst) && !server.is_finished() {

@@ -1,11 +1,12 @@
-//! A panic in one of several server threads ends the mount, and nothing more is served.
+//! A panic in one of several server threads ends the mount, and nothing more is served; one that
+//! hangs can be seen from outside.
 
 use onode::{Class, MountOptions, Spec, Volume};
 use onode_fuse::{Mount, Options, Transport};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A new directory of its own.
@@ -54,5 +55,42 @@ fn breaks_down(name: &str, list: &str, transport: Transport) {
     let error = mount.finish().expect_err("it broke down");
     assert_eq!(error.class, Class::Bug, "{error}");
     drop(file);
+    let _ = fs::remove_dir(&directory);
+}
+
+#[test]
+fn a_request_that_is_not_answered_is_seen() {
+    if !PathBuf::from("/dev/fuse").exists() {
+        eprintln!("skipped: no /dev/fuse");
+        return;
+    }
+    let directory = directory("hangs");
+    let spec = Spec::parse("ram:size=8M").expect("spec");
+    let volume = Arc::new(Volume::open(&spec, MountOptions::default()).expect("volume"));
+    let mut options = Options::new();
+    options.apply("threads=2,io-uring=off").expect("options");
+    let ((begun, has_begun), (goes_on, wait)) = (channel(), channel::<()>());
+    let wait = Mutex::new(wait);
+    let views = Box::new(move |_: &str, _: &_| -> Option<Vec<u8>> {
+        begun.send(()).expect("it is waited for");
+        wait.lock().expect("one at a time").recv().expect("it goes on");
+        Some(Vec::new())
+    });
+    let mount = Mount::start(volume, &directory, &options, views, || ()).expect("mount");
+    let asked = directory.clone();
+    let asks = std::thread::spawn(move || rustix::fs::getxattr(&asked, "onode.slow", &mut [0_u8; 8]));
+    has_begun.recv_timeout(Duration::from_secs(20)).expect("it is asked for");
+    let seen = || mount.requests().served().filter(|served| served.kind == "getxattr").collect::<Vec<_>>();
+    let first = seen();
+    // Others are served meanwhile, and end.
+    fs::write(directory.join("other"), b"content").expect("another thread serves");
+    assert!(first.len() == 1 && seen() == first, "{first:?}, {:?}", seen());
+    goes_on.send(()).expect("it waits");
+    asks.join().expect("no panic").expect("an answer");
+    // It is answered before it is noted.
+    while !seen().is_empty() {
+        std::thread::yield_now();
+    }
+    mount.finish().expect("an orderly end");
     let _ = fs::remove_dir(&directory);
 }

@@ -59,6 +59,8 @@ ranks! {
     MountDisarmed = "mount-disarmed",
     /// Files of which the kernel keeps content.
     MountFilled = "mount-filled",
+    /// What hangs in the server of a mount.
+    WatchHanging = "watch-hanging",
     /// What came of commands for transactions.
     MountAnswers = "mount-answers",
     /// Streams that a mount sends.

@@ -270,7 +270,8 @@ impl FileSystem {
 
     /// Whether a change of a file that puts as much in the place of what is there, or takes some
     /// away (`cut` bytes), can wait in memory: where something is kept of it, that has room beside
-    /// all that is dirty. If not, the device is to have the change at once, and who asks for it hears.
+    /// all that is dirty. If not, the device is to have the change at once, and who asks for it
+    /// hears.
     pub(crate) fn can_wait(&self, state: &mut State, number: InodeNumber, cut: u64) -> bool {
         let needs = self.device.space_to_replace(cut);
         let lacks = |state: &State| {

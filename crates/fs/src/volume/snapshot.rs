@@ -14,9 +14,9 @@ impl FileSystem {
         self.write_back_in_turn()
     }
 
-    /// Takes a snapshot by `take`, of all that was written: the device has it before, and nothing is
-    /// accepted meanwhile. The settings say that there may be snapshots: programs that would keep
-    /// nothing for them refuse the volume from then on.
+    /// Takes a snapshot by `take`, of all that was written: the device has it before, and nothing
+    /// is accepted meanwhile. The settings say that there may be snapshots: programs that would
+    /// keep nothing for them refuse the volume from then on.
     ///
     /// # Errors
     /// `ReadOnly`, `NoSpace`; the device's errors.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What changes of one object.
-struct Touched {
+struct ObjectGrowth {
     object: ObjectId,
     /// Bytes that are written.
     written: u64,
@@ -46,7 +46,7 @@ pub fn growth_of_going_back(
     };
     let mut growth = Growth { now: now.as_ref(), to: Arc::clone(&to.1), kept, takes: 0, gives: 0 };
     let mut differences = Differences::back(versioned, Arc::clone(now), to)?;
-    let mut touched: Option<Touched> = None;
+    let mut touched: Option<ObjectGrowth> = None;
     loop {
         let batch = differences.next_batch()?;
         if batch.is_empty() {
@@ -55,7 +55,7 @@ pub fn growth_of_going_back(
         for mutation in batch {
             let object = mutation.object();
             if touched.as_ref().is_none_or(|one| one.object != object)
-                && let Some(ended) = touched.replace(Touched { object, written: 0, is_removed: false })
+                && let Some(ended) = touched.replace(ObjectGrowth { object, written: 0, is_removed: false })
             {
                 growth.add(&ended)?;
             }
@@ -72,7 +72,7 @@ pub fn growth_of_going_back(
 }
 
 impl Growth<'_> {
-    fn add(&mut self, touched: &Touched) -> Result<()> {
+    fn add(&mut self, touched: &ObjectGrowth) -> Result<()> {
         let before = stat(self.now, touched.object)?;
         let after = stat(self.to.as_ref(), touched.object)?;
         // What is written may be stored in fewer bytes.

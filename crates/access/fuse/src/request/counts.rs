@@ -3,8 +3,11 @@
 //!
 //! What a call of a program costs is decided by how many requests it makes; with the counters
 //! `onode stat`, a test or a benchmark can tell. Kinds that were never asked for are not listed.
-//! Nothing is decided by them.
+//! Nothing is decided by them. Beside them it is known which requests are being served.
 
+pub mod in_service;
+
+use crate::request::counts::in_service::{InService, ServedRequest};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What the kernel asks for, in the field's words.
@@ -89,6 +92,7 @@ pub struct Requests {
     counts: [AtomicU64; NAMES.len()],
     by_ring: AtomicBool,
     threads: AtomicUsize,
+    in_service: InService,
 }
 
 impl Requests {
@@ -97,11 +101,24 @@ impl Requests {
             counts: [const { AtomicU64::new(0) }; NAMES.len()],
             by_ring: AtomicBool::new(false),
             threads: AtomicUsize::new(0),
+            in_service: InService::new(),
         }
     }
 
-    pub(crate) fn count(&self, kind: Kind) {
+    /// This thread begins to serve a request.
+    pub(crate) fn begin(&self, kind: Kind) {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
+        self.in_service.begin(kind as usize);
+    }
+
+    /// It is served.
+    pub(crate) fn end(&self) {
+        self.in_service.end();
+    }
+
+    /// What is being served now.
+    pub fn served(&self) -> impl Iterator<Item = ServedRequest> + '_ {
+        self.in_service.now(&NAMES)
     }
 
     /// Whether they come by io_uring.
@@ -139,10 +156,12 @@ mod tests {
     fn each_kind_has_its_own_name_and_count() {
         let requests = Requests::new();
         assert_eq!(requests.asked().count(), 0);
-        requests.count(Kind::Lookup);
-        requests.count(Kind::CopyFileRange);
-        requests.count(Kind::CopyFileRange);
-        requests.count(Kind::Releasedir);
+        for kind in [Kind::Lookup, Kind::CopyFileRange, Kind::CopyFileRange, Kind::Releasedir] {
+            requests.begin(kind);
+            assert_eq!(requests.served().count(), 1);
+            requests.end();
+        }
+        assert_eq!(requests.served().count(), 0);
         let asked: Vec<_> = requests.asked().collect();
         assert_eq!(asked, [("lookup", 1), ("releasedir", 1), ("copy_file_range", 2)]);
     }

@@ -20,8 +20,8 @@ pub struct RolledBack {
 /// the next mount ends it.
 ///
 /// # Errors
-/// `NotFound`; `VolumeFull` if there is no room for it; `Usage` for a volume that has no snapshots, or a snapshot without a number; as
-/// [`Volume::open`](crate::Volume::open).
+/// `NotFound`; `VolumeFull` if there is no room for it; `Usage` for a volume that has no snapshots,
+/// or a snapshot without a number; as [`Volume::open`](crate::Volume::open).
 pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result<RolledBack> {
     let what = || format!("cannot go back to the snapshot `{name}` of {spec}");
     let access = Access::CHANGE;

@@ -5,6 +5,7 @@ use crate::commands::mounts::sends::Sends;
 use crate::commands::mounts::views;
 use crate::location::where_mounted;
 use crate::signals;
+use crate::watch::overdue::Overdue;
 use crate::watch::record::{self, Left, Record};
 use crate::watch::settings::Settings;
 use crate::watch::{Watch, Watched, log};
@@ -51,6 +52,7 @@ pub struct Session {
     mount: Mount,
     events: Receiver<Event>,
     watch: Watch,
+    _overdue: Overdue,
     record: Option<Record>,
     notes: Vec<String>,
 }
@@ -112,8 +114,9 @@ impl Session {
             Manner::Foreground(output) => Some(output),
             Manner::Background => None,
         };
-        match Watch::start(watched, directory, telling, aloud) {
-            Ok(watch) => Ok(Self { mount, events, watch, record, notes }),
+        let overdue = Overdue::start(&mount.requests(), spec.to_string(), watched.hanging(), aloud);
+        match overdue.and_then(|overdue| Ok((Watch::start(watched, directory, telling, aloud)?, overdue))) {
+            Ok((watch, overdue)) => Ok(Self { mount, events, watch, _overdue: overdue, record, notes }),
             Err(error) => {
                 mount.finish()?;
                 if let Some(record) = record {

@@ -24,7 +24,7 @@ pub const FAILED: u8 = 5;
     or room is less than it should be; 5 failed: data is lost or damaged, or nothing can be changed. Of several volumes the\n\
     worst counts. Any other code: it could not be told (see `onode --help`).\n\n\
     Each condition has a code that does not change, for example read-only, write-back-failed, last-unmount-failed,\n\
-    last-mount-killed, fast-disk-away, server-silent. It is not `onode check`: nothing is read to verify it.\n\n\
+    last-mount-killed, fast-disk-away, server-silent, request-hangs. It is not `onode check`: nothing is read to verify it.\n\n\
     A mount tells of conditions in its log, in a file of metrics (`onode mount --metrics FILE`) and by a program\n\
     (`onode mount --hook PROGRAM`), which is run for each one that is degraded or failed with ONODE_CODE, ONODE_SEVERITY,\n\
     ONODE_TEXT, ONODE_REMEDY, ONODE_MOUNT and ONODE_VOLUME in its environment, and ended after a minute.\n\n\
