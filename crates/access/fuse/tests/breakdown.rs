@@ -41,11 +41,24 @@ fn breaks_down(name: &str, list: &str, transport: Transport) {
     let volume = Arc::new(Volume::open(&spec, MountOptions::default()).expect("volume"));
     let mut options = Options::new();
     options.apply(list).expect("options");
-    let views = Box::new(|name: &str, _: &_| -> Option<Vec<u8>> { panic!("this view ({name}) is there to panic") });
+    // A request that hangs holds up nobody for long.
+    let views = Box::new(|name: &str, _: &_| -> Option<Vec<u8>> {
+        if name == "hangs" {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        panic!("this view ({name}) is there to panic")
+    });
     let (ended, end) = channel();
     let on_end = move || ended.send(()).expect("it is waited for");
     let mount = Mount::start(volume, &directory, &options, views, on_end).expect("mount");
     assert_eq!(mount.transport(), transport);
+    let hanging = (transport == Transport::IoUring).then(|| {
+        let asked = directory.clone();
+        std::thread::spawn(move || rustix::fs::getxattr(&asked, "onode.hangs", &mut [0_u8; 8]))
+    });
+    while hanging.is_some() && mount.requests().served().all(|served| served.kind != "getxattr") {
+        std::thread::yield_now();
+    }
     let file = fs::File::create(directory.join("open")).expect("create");
     let error = rustix::fs::getxattr(&directory, "onode.boom", &mut [0_u8; 8]).expect_err("no answer");
     // Who waits when the mount is taken away is told so.
@@ -55,6 +68,9 @@ fn breaks_down(name: &str, list: &str, transport: Transport) {
     let error = mount.finish().expect_err("it broke down");
     assert_eq!(error.class, Class::Bug, "{error}");
     drop(file);
+    if let Some(hanging) = hanging {
+        hanging.join().expect("no panic").expect_err("no answer");
+    }
     let _ = fs::remove_dir(&directory);
 }
 

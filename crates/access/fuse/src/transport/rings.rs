@@ -9,18 +9,38 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Threads if nothing is said, divided among the processors: while some wait for the medium, the
 /// others serve, and one flush is for all syncs that wait. The kernel takes the one that answered
 /// last, so those that are not needed cost nothing.
 const THREADS_USUAL: usize = 16;
 
+/// How long a thread that failed waits for the others: one of them may hang.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// All threads of a mount.
 pub(crate) struct Rings {
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    threads: Vec<JoinHandle<()>>,
     mailboxes: Vec<Arc<Mailbox>>,
+    ends: Receiver<io::Result<()>>,
+}
+
+/// Says how a thread has ended.
+struct End {
+    said: Sender<io::Result<()>>,
+    how: io::Result<()>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let how = std::mem::replace(&mut self.how, Ok(()));
+        let panicked = || Err(io::Error::other("a server thread panicked"));
+        // Nobody listens any more if the others have been waited for long enough.
+        let _ = self.said.send(if std::thread::panicking() { panicked() } else { how });
+    }
 }
 
 /// What one thread serves.
@@ -57,12 +77,14 @@ impl Rings {
         let (begun, begins) = channel();
         let policies = Policies::start();
         let kicks = start_to_kick(adaptor)?;
-        let mut rings = Self { threads: Vec::new(), mailboxes: Vec::new() };
+        let (said, ends) = channel();
+        let mut rings = Self { threads: Vec::new(), mailboxes: Vec::new(), ends };
         for share in shares(all, &may_run_on(all), threads) {
             let (adaptor, device, begun) = (Arc::clone(adaptor), Arc::clone(&device), begun.clone());
-            let (policies, kicks) = (policies.clone(), kicks.clone());
+            let (policies, kicks, said) = (policies.clone(), kicks.clone(), said.clone());
             let name = format!("ring-{}", share.processor);
             let task = move || {
+                let mut end = End { said, how: Ok(()) };
                 pin_to(share.processor);
                 match Ring::new(device.as_fd(), &share.queues, REQUEST_BYTES_MAX as usize) {
                     Ok(ring) => {
@@ -73,12 +95,9 @@ impl Rings {
                         let kick = Box::new(move |queue| {
                             let _ = kicks.send(queue);
                         });
-                        run(&adaptor, ring.with_policy(policy).with_kick(kick), &*device)
+                        end.how = run(&adaptor, ring.with_policy(policy).with_kick(kick), &*device);
                     }
-                    Err(error) => {
-                        let _ = begun.send(Err(error));
-                        Ok(())
-                    }
+                    Err(error) => _ = begun.send(Err(error)),
                 }
             };
             let thread = std::thread::Builder::new().name(name).spawn(task);
@@ -116,14 +135,23 @@ impl Rings {
         error
     }
 
-    /// Waits until all threads have ended.
+    /// Waits until all threads have ended; if one has failed, not for long for those that hang.
     ///
     /// # Errors
     /// That of a thread, or that one panicked.
     pub(crate) fn join(self) -> io::Result<()> {
-        let ends: Vec<_> = self.threads.into_iter().map(JoinHandle::join).collect();
-        let panicked = |_| Err(io::Error::other("a server thread panicked"));
-        ends.into_iter().try_for_each(|end| end.unwrap_or_else(panicked))
+        let mut ended = Ok(());
+        for _ in &self.threads {
+            let end = match ended {
+                Ok(()) => self.ends.recv().ok(),
+                Err(_) => self.ends.recv_timeout(PATIENCE).ok(),
+            };
+            match end {
+                Some(end) => ended = ended.and(end),
+                None => break,
+            }
+        }
+        ended
     }
 }
 
