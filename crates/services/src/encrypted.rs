@@ -275,8 +275,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, list, space_to_replace, maintain, close, health, compression, share, place, attachment, resizing,
-        inspect
+        reserve_ids, sync, list, space_to_replace, maintain, close, health, compression, share, place,
+        attachment, resizing, inspect
     }
 }
 

@@ -257,7 +257,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, space_for, space_to_replace, maintain, close, health, compression, share, place,
-        attachment, resizing, scrub, inspect
+        reserve_ids, sync, space_for, space_to_replace, maintain, close, health, compression, share,
+        place, attachment, resizing, scrub, inspect
     }
 }
