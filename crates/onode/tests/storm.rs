@@ -8,7 +8,7 @@
 use crate::common::Folder;
 use onode::{Class, Compression, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
-use onode_fs::{Caller, FileSystem, InodeNumber, SetAttributes};
+use onode_fs::{Allocate, Caller, FileSystem, InodeNumber, SetAttributes};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -135,7 +135,8 @@ impl Storm {
             0..30 => self.make(),
             30..60 => self.overwrite(),
             60..75 => self.remove(),
-            75..80 => self.cut(),
+            75..78 => self.cut(),
+            78..80 => self.punch(),
             80..88 => {
                 if let Some((name, number)) = self.any() {
                     self.must(&format!("fsync of {name}"), self.fs().fsync(number, None, false));
@@ -225,6 +226,17 @@ impl Storm {
         let done = self.fs().set_attributes(&CALLER, number, &change).map(drop);
         if self.admits("truncate", done) {
             self.files.get_mut(&name).expect("a file").truncate(size as usize);
+        }
+    }
+
+    fn punch(&mut self) {
+        let Some((name, number)) = self.any() else { return };
+        let size = self.files[&name].len() as u64;
+        let (offset, length) = (self.draw.below(size + 1), self.draw.below(size + 1) + 1);
+        let done = self.fs().allocate(&CALLER, number, offset, length, Allocate::PunchHole);
+        if self.admits("punch", done) {
+            let end = (offset + length).min(size) as usize;
+            self.files.get_mut(&name).expect("a file")[offset as usize..end].fill(0);
         }
     }
 
