@@ -11,7 +11,10 @@ limited() {
     test=$!
     sleep "$seconds" &
     limit=$!
+    # It has a group of its own, which nobody's Ctrl-C reaches.
+    trap 'kill -TERM "$test" "$limit" 2>/dev/null; exit 130' INT TERM
     wait -n "$test" "$limit" || code=$?
+    trap - INT TERM
     if kill -0 "$limit" 2>/dev/null; then
         kill "$limit"
         wait "$limit" 2>/dev/null || true
