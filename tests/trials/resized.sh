@@ -23,7 +23,7 @@ for kind in flash flash+scm tier; do
     sync "$MNT"/kept*
     rm "$MNT"/gone*
     # A kill would bring back what is not synced.
-    sync -f "$MNT"
+    sync "$MNT"
     (cd "$MNT" && md5sum kept*) >"$WORK/sums"
     kills=0 interrupts=0 resized=0
     for round in $(seq "$ROUNDS"); do
@@ -33,7 +33,7 @@ for kind in flash flash+scm tier; do
             "$ONODE" resize "$MNT" "$LARGE" >/dev/null || fail "$kind: it does not grow again"
             for n in 1 2 3 4; do head -c 50M /dev/urandom >"$MNT/gone$n"; done
             rm "$MNT"/gone*
-            sync -f "$MNT"
+            sync "$MNT"
         fi
         "$ONODE" resize "$MNT" "$SMALL" >"$WORK/resized" 2>&1 &
         command=$!
