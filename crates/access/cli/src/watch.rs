@@ -235,6 +235,16 @@ impl Watcher {
     }
 
     fn tell(&mut self, condition: &Condition) {
+        if condition.code != overdue::CODE {
+            self.say(condition);
+        }
+        if let Some(hook) = &mut self.hook {
+            hook.tell(condition);
+        }
+    }
+
+    /// Tells in the log and aloud.
+    fn say(&self, condition: &Condition) {
         let line = format!("{}: {}", self.watched.volume().spec(), health::ConditionReport::from(condition.clone()));
         match condition.severity {
             Severity::Notice => tracing::info!("{line}"),
@@ -243,9 +253,6 @@ impl Watcher {
         }
         if let Some(output) = &self.aloud {
             output.warning(&line);
-        }
-        if let Some(hook) = &mut self.hook {
-            hook.tell(condition);
         }
     }
 

@@ -1,8 +1,10 @@
 //! Requests that are not answered: a disk that hangs, or a thread of the server that does.
 //!
 //! A thread of its own looks now and then which requests are being served. It asks nothing of the
-//! volume, some of which such a request may hold.
+//! volume, some of which such a request may hold. So the watch may not come to tell of what hangs:
+//! this thread does, and the watch does the rest.
 
+use super::health::ConditionReport;
 use onode::{Condition, Error, Result, Severity};
 use onode_base::sync::{Mutex, rank};
 use onode_console::Output;
@@ -15,6 +17,9 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_secs(5);
 /// So many looks at the same request, and it is told.
 const LOOKS: u32 = 6;
+
+/// The condition that this thread tells of.
+pub const CODE: &str = "request-hangs";
 
 /// What hangs now, for reports.
 pub type Hanging = Arc<Mutex<Option<Condition>, rank::WatchHanging>>;
@@ -64,7 +69,7 @@ fn condition(hangs: Hangs) -> Condition {
     let seconds = u64::from(looks) * PERIOD.as_secs();
     let others = if count > 1 { format!(", and {} others neither", count - 1) } else { String::new() };
     let text = format!("a request ({kind}) has not been answered for {seconds} s{others}");
-    let mut told = Condition::new("request-hangs", Severity::Degraded, text);
+    let mut told = Condition::new(CODE, Severity::Degraded, text);
     told.remedy = format!(
         "see whether the medium or what it lies on hangs (`dmesg`); if not, `gdb -batch -p {} -ex 'thread apply all \
          bt'` shows what the server waits for: please report it",
@@ -97,16 +102,12 @@ fn run(requests: &Weak<Requests>, name: &str, hanging: &Hanging, aloud: Option<O
         let Some(requests) = requests.upgrade() else { return };
         let found = looks.look(requests.served()).map(condition);
         let was_told = std::mem::replace(&mut *hanging.lock(), found.clone()).is_some();
-        match found {
-            Some(found) if !was_told => {
-                let line = format!("{name}: {}; {}", found.text, found.remedy);
-                tracing::warn!("{line}");
-                if let Some(output) = &aloud {
-                    output.warning(&line);
-                }
+        if let Some(found) = found.filter(|_| !was_told) {
+            let line = format!("{name}: {}", ConditionReport::from(found));
+            tracing::warn!("{line}");
+            if let Some(output) = &aloud {
+                output.warning(&line);
             }
-            None if was_told => tracing::info!("{name}: what hung was answered"),
-            _ => {}
         }
     }
 }
