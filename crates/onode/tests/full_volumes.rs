@@ -47,7 +47,7 @@ enum Order {
 }
 
 /// A folder in memory if there is one.
-fn folder_in_memory(name: &str) -> Folder {
+pub fn folder_in_memory(name: &str) -> Folder {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { Folder::within(memory, name) } else { Folder::new(name) }
 }

@@ -6,11 +6,11 @@
 //! many (16 of each kind if not given), `ONODE_STORM_STEPS` steps of each (1,500 if not given).
 
 use crate::common::Folder;
+use crate::full_volumes::folder_in_memory;
 use onode::{Class, Compression, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::{ErrorKind, Prng};
 use onode_fs::{Allocate, Caller, FileSystem, InodeNumber, SetAttributes};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const ROOT: InodeNumber = InodeNumber::ROOT;
 const CALLER: Caller = Caller::root();
@@ -39,20 +39,27 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
 }
 
-/// Runs sequences on a volume; `DIR` in `spec` stands for the folder, `settings` are for making it.
-fn storms(name: &str, spec: &str, settings: &str, longest: u64, compression: Compression) {
+/// A kind of volume; `DIR` in `spec` stands for the folder, `settings` are for making it.
+struct Kind {
+    name: &'static str,
+    spec: &'static str,
+    settings: &'static str,
+    /// Bytes of a write at most.
+    longest: u64,
+    compression: Compression,
+}
+
+/// Runs sequences on volumes of a kind.
+fn storms(kind: &Kind) {
     let steps = setting("ONODE_STORM_STEPS").unwrap_or(1_500);
     let seeds = match setting("ONODE_STORM_SEED") {
         Some(seed) => seed..seed + 1,
         None => 1..1 + setting("ONODE_STORM_SEEDS").unwrap_or(16),
     };
     for seed in seeds {
-        let mut storm = Storm::new(name, spec, settings, seed);
-        storm.longest = longest;
-        storm.compression = compression;
-        storm.open_again();
+        let mut storm = Storm::new(kind, seed);
         for step in 0..steps {
-            storm.what = format!("{name}, ONODE_STORM_SEED={seed}, step {step}");
+            storm.what = format!("{}, ONODE_STORM_SEED={seed}, step {step}", kind.name);
             storm.step();
         }
         storm.end();
@@ -61,21 +68,21 @@ fn storms(name: &str, spec: &str, settings: &str, longest: u64, compression: Com
 }
 
 impl Storm {
-    fn new(name: &str, spec: &str, settings: &str, seed: u64) -> Self {
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() { Folder::within(memory, name) } else { Folder::new(name) };
-        let place = spec.replace("DIR", &folder.path().display().to_string());
-        Volume::create(&Spec::parse(&format!("{place},{settings}")).unwrap(), &CreateOptions::default()).unwrap();
+    fn new(kind: &Kind, seed: u64) -> Self {
+        let folder = folder_in_memory(kind.name);
+        let place = kind.spec.replace("DIR", &folder.path().display().to_string());
+        let new = Spec::parse(&format!("{place},{}", kind.settings)).unwrap();
+        Volume::create(&new, &CreateOptions::default()).unwrap();
         let mut storm = Self {
-            what: name.to_owned(),
+            what: kind.name.to_owned(),
             spec: Spec::parse(&place).unwrap(),
             volume: None,
             draw: Prng::new(seed),
             files: Files::new(),
             numbers: BTreeMap::new(),
             snapshots: Vec::new(),
-            longest: 1,
-            compression: Compression::Never,
+            longest: kind.longest,
+            compression: kind.compression,
             made: 0,
             refused: 0,
             _folder: folder,
@@ -309,30 +316,37 @@ impl Storm {
     }
 }
 
-/// Of a small chip.
-const SMALL: &str = "size=8M,page=2K,pages-per-block=16";
+/// A small chip.
+const FLASH: Kind = Kind {
+    name: "storm-flash",
+    spec: "flash:DIR/disk.img",
+    settings: "size=8M,page=2K,pages-per-block=16",
+    longest: 300_000,
+    compression: Compression::Never,
+};
 
 #[test]
 fn flash() {
-    storms("storm-flash", "flash:DIR/disk.img", SMALL, 300_000, Compression::Never);
+    storms(&FLASH);
 }
 
 #[test]
 fn compressed_flash() {
-    storms("storm-compressed", "flash:DIR/disk.img", SMALL, 300_000, Compression::Fast);
+    storms(&Kind { name: "storm-compressed", compression: Compression::Fast, ..FLASH });
 }
 
 #[test]
 fn flash_beside_memory() {
-    storms("storm-beside", "flash+scm:DIR/disk.img,DIR/disk.index", SMALL, 300_000, Compression::Never);
+    storms(&Kind { name: "storm-beside", spec: "flash+scm:DIR/disk.img,DIR/disk.index", ..FLASH });
 }
 
 #[test]
 fn two_disks() {
-    storms("storm-tier", "tier:DIR/fast,DIR/big", "size=24M,fast-size=8M", 1_500_000, Compression::Never);
+    let settings = "size=24M,fast-size=8M";
+    storms(&Kind { name: "storm-tier", spec: "tier:DIR/fast,DIR/big", settings, longest: 1_500_000, ..FLASH });
 }
 
 #[test]
 fn a_pool() {
-    storms("storm-pool", "pool:flash:DIR/one.img+flash:DIR/two.img", SMALL, 300_000, Compression::Never);
+    storms(&Kind { name: "storm-pool", spec: "pool:flash:DIR/one.img+flash:DIR/two.img", ..FLASH });
 }

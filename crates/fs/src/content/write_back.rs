@@ -298,13 +298,8 @@ impl FileSystem {
             _ => 0,
         };
         let needs = transaction.mutations.iter().map(|one| self.device.space_to_replace(cut(one))).sum::<u64>();
-        if state.promised > 0 && (needs > state.budget() || state.shares_space()) {
-            self.refresh_space(state);
-        }
-        if state.promised > 0 && needs > state.budget() {
-            // Who is refused hears of it from the file.
-            let _ = self.write_back_all(state);
-            self.refresh_space(state);
+        if state.promised > 0 {
+            self.find_room(state, needs);
         }
         state.space = state.space.saturating_sub(needs);
     }
@@ -313,6 +308,18 @@ impl FileSystem {
     /// there any more the dirty files go first.
     pub(crate) fn leave_room(&self, state: &mut State, demand: &Demand) -> Result<()> {
         let needs = self.device.space_for(demand);
+        self.find_room(state, needs);
+        // With nothing set aside the device knows best.
+        if needs > state.budget() && state.promised > 0 {
+            return Err(Error::new(ErrorKind::NoSpace, ""));
+        }
+        state.space = state.space.saturating_sub(needs);
+        Ok(())
+    }
+
+    /// Looks for so much room beside what is set aside: if it is not there the dirty files go
+    /// first.
+    fn find_room(&self, state: &mut State, needs: u64) {
         if needs > state.budget() || state.shares_space() {
             self.refresh_space(state);
         }
@@ -321,12 +328,6 @@ impl FileSystem {
             let _ = self.write_back_all(state);
             self.refresh_space(state);
         }
-        // With nothing set aside the device knows best.
-        if needs > state.budget() && state.promised > 0 {
-            return Err(Error::new(ErrorKind::NoSpace, ""));
-        }
-        state.space = state.space.saturating_sub(needs);
-        Ok(())
     }
 
     /// Whether the device has content in the whole range, so that writing there needs no more space

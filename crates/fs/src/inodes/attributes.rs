@@ -31,7 +31,8 @@ impl FileSystem {
         let state = &mut *self.lock();
         self.node(state, number)?;
         self.admit_change(state, caller, number, change)?;
-        // All of it goes to the device together: a change that is refused has not happened in part.
+        // It goes to the device with the rest, unless limits or an ACL change, too: a change that
+        // is refused has not happened in part.
         let sized = match change.size {
             Some(size) => self.set_size_in_memory(state, caller, number, size)?,
             None => None,
