@@ -128,14 +128,18 @@ impl Adaptor {
     /// To be called first by what answers a request from the device, and held until it is answered.
     pub(crate) fn serve(&self, kind: Kind) -> Served<'_> {
         self.waiting.begin();
-        Served { waits: true, ..self.serve_on_ring(kind) }
+        self.begin(kind, true)
     }
 
     /// The same for a request that came by io_uring: there nobody waits actively for the next one.
     pub(crate) fn serve_on_ring(&self, kind: Kind) -> Served<'_> {
+        self.begin(kind, false)
+    }
+
+    fn begin(&self, kind: Kind, waits: bool) -> Served<'_> {
         self.breakdown.stop_here();
         self.requests.begin(kind);
-        Served { adaptor: self, waits: false }
+        Served { adaptor: self, waits }
     }
 }
 
