@@ -2,7 +2,7 @@
 
 use crate::common::pool::{Mounted, Pooled, Ram};
 use crate::common::snapshots::run;
-use crate::{flash, tier};
+use crate::{flash, scm, tier};
 use onode_base::{Prng, Timestamp};
 use onode_media::{BlockDev, Nand};
 use onode_object::{
@@ -19,6 +19,13 @@ const BYTES: u64 = 24 << 20;
 fn histories_over_memory() {
     for seed in 1..=6 {
         run(Ram::holding(BYTES), seed, 1_500);
+    }
+}
+
+#[test]
+fn histories_over_storage_class_memory() {
+    for seed in 1..=3 {
+        run(scm::Scm::holding(4 << 10, BYTES), seed, 1_200);
     }
 }
 

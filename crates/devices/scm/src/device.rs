@@ -3,6 +3,7 @@
 //! Every call takes the locks, asks the parts, and believes nothing that was read of a memory that
 //! failed meanwhile. Nothing is decided here.
 
+pub mod exclusive;
 pub mod guard;
 pub mod health;
 pub mod lost;
@@ -31,6 +32,7 @@ use onode_object::{
     Space, SyncScope, Transaction,
 };
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What is copied under the locks: to let go of them costs as much.
 const MOST_UNDER_LOCK_BYTES: usize = 4096;
@@ -42,6 +44,7 @@ pub struct ScmDevice<P: Pmem> {
     readers: Readers,
     memory: Arc<P>,
     mode: Mode,
+    exclusive: AtomicBool,
     domain: &'static str,
     chunk_bytes: u64,
 }
@@ -92,10 +95,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
             kind: "scm",
             uuid: superblock.uuid,
             summary: format!(
-                "memory of {} KiB, chunks of {} KiB, stores made durable by: {}",
+                "memory of {} KiB, chunks of {} KiB, stores made durable by: {}{}",
                 length >> 10,
                 chunk >> 10,
-                self.domain
+                self.domain,
+                if self.is_exclusive() { ", used by one process at a time" } else { "" }
             ),
             read_only: core.store().latch().why().map(str::to_owned),
             transaction_bytes: (length / 8).clamp(64 << 10, 8 << 20) as usize,
@@ -210,7 +214,7 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
     }
 
     fn map_objects(&self) -> Option<&dyn MapObjects> {
-        Some(self)
+        (!self.is_exclusive()).then_some(self as &dyn MapObjects)
     }
 
     fn share(&self) -> Option<&dyn Share> {

@@ -38,6 +38,6 @@ pub use device::ScmDevice;
 pub use device::options::{FormatOptions, MountOptions};
 pub use device::ranges::Ranges;
 pub use medium::format::{FORMAT_VERSION, SMALLEST_BYTES};
-pub use medium::superblocks::{LostDevice, find_device};
+pub use medium::superblocks::{LostDevice, find_device, is_exclusive};
 pub use persist::mode::Mode;
 pub use space::allocator;

@@ -18,7 +18,7 @@ use crate::log::place::Place;
 use crate::log::room::Need;
 use crate::log::{Log, LogState, Tail};
 use crate::medium::errors::{damaged, from_media, no_space};
-use crate::medium::format::{FEATURE_SLOTS, FEATURE_VERSIONS, Superblock};
+use crate::medium::format::{FEATURE_EXCLUSIVE, FEATURE_SLOTS, FEATURE_VERSIONS, SUPERBLOCKS, Superblock};
 use crate::medium::shared_area::Window;
 use crate::medium::superblocks::{store_copy, store_superblock};
 use crate::persist::mode::Mode;
@@ -185,6 +185,23 @@ impl<P: Pmem> Persistence<P> {
     /// these for tables.
     pub(crate) fn announce_versions(&mut self) -> Result<()> {
         self.announce(FEATURE_VERSIONS)
+    }
+
+    /// Whether one process at a time uses the device.
+    pub(crate) const fn is_exclusive(&self) -> bool {
+        self.superblock.features & FEATURE_EXCLUSIVE != 0
+    }
+
+    /// Says whether one process at a time uses the device, durable on return: in both superblocks
+    /// and their copy, so that none of them says otherwise when it is the last one left.
+    pub(crate) fn set_exclusive(&mut self, is_exclusive: bool) -> Result<()> {
+        let others = self.superblock.features & !FEATURE_EXCLUSIVE;
+        self.superblock.features = others | if is_exclusive { FEATURE_EXCLUSIVE } else { 0 };
+        for _ in SUPERBLOCKS {
+            self.write_superblock(false)?;
+        }
+        self.write_copy();
+        self.fence()
     }
 
     fn announce(&mut self, feature: u64) -> Result<()> {

@@ -4,6 +4,7 @@
 mod common;
 mod conformance;
 mod damage;
+mod exclusive;
 mod full;
 mod gather;
 mod growth;

@@ -3,7 +3,9 @@
 
 use crate::core::Core;
 use crate::device::ScmDevice;
+use crate::device::exclusive::check_mode;
 use crate::device::options::{FormatOptions, MountOptions};
+use crate::medium::superblocks::is_exclusive;
 use crate::recover::Terms;
 use crate::recover::open::Opened;
 use crate::share::process_lock::ProcessLock;
@@ -15,15 +17,18 @@ use onode_base::sync::Mutex;
 use onode_media::Pmem;
 use onode_object::{Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 impl<P: Pmem> ScmDevice<P> {
     /// Makes an empty device on `memory`; what was there is gone.
     ///
     /// # Errors
-    /// `Invalid` for a memory that is too small; `Media`.
+    /// `Invalid` for a memory that is too small; `NotSupported` for one that one process at a time
+    /// is to use, in another mode than `Atomic`; `Media`.
     pub fn format(memory: P, options: &FormatOptions) -> Result<Self> {
+        check_mode(options.exclusive, options.mode)?;
         let memory = Arc::new(memory);
-        let (opened, blocks) = Opened::empty(&memory, options.uuid, options.chunk_bytes)?;
+        let (opened, blocks) = Opened::empty(&memory, options)?;
         let mut core = Core::new(memory, opened, blocks, options.mode);
         core.store_mut().write_superblock(false)?;
         core.store().write_copy();
@@ -36,9 +41,11 @@ impl<P: Pmem> ScmDevice<P> {
     /// mount leaves that to the next.
     ///
     /// # Errors
-    /// `Invalid` if there is none, `NotSupported` for one of a newer format; `Corrupt` if what it
+    /// `Invalid` if there is none, `NotSupported` for one of a newer format, and for one that one
+    /// process at a time uses in another mode than `Atomic`; `Corrupt` if what it
     /// needs is damaged; `Media`.
     pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
+        check_mode(is_exclusive(&memory)?, options.mode)?;
         let memory = Arc::new(memory);
         let terms = Terms { read_only: options.read_only, accept_loss: options.accept_loss };
         let (opened, blocks) = Opened::alone(&memory, terms)?;
@@ -55,7 +62,8 @@ impl<P: Pmem> ScmDevice<P> {
     /// since the host was started, and somebody who joined has not closed it yet.
     ///
     /// # Errors
-    /// As [`mount`](Self::mount); `Busy` if too many processes use it.
+    /// As [`mount`](Self::mount); `Busy` if too many processes use it; `NotSupported` for one that
+    /// one process at a time uses.
     pub fn attach(
         memory: P,
         options: &MountOptions,
@@ -81,7 +89,9 @@ impl<P: Pmem> ScmDevice<P> {
         let members = blocks_of_superblock(&memory, core.store().superblock())?;
         let (mode, domain, chunk_bytes) = (core.store().mode(), memory.domain().name(), core.store().chunk_bytes());
         let lock = ProcessLock::new(Arc::clone(&memory), members);
-        Ok(Self { lock, core: Mutex::new(core), readers: Readers::default(), memory, mode, domain, chunk_bytes })
+        let exclusive = AtomicBool::new(core.store().is_exclusive());
+        let (core, readers) = (Mutex::new(core), Readers::default());
+        Ok(Self { lock, core, readers, memory, mode, exclusive, domain, chunk_bytes })
     }
 
     /// Lets other processes use the device at the same time, from the moment that they may open the
@@ -89,8 +99,11 @@ impl<P: Pmem> ScmDevice<P> {
     /// ones have left.
     ///
     /// # Errors
-    /// `Busy` if too many processes use it.
+    /// `Busy` if too many processes use it; `NotSupported` for one that one process at a time uses.
     pub fn join(&mut self, process: Process, is_dead: impl Fn(Process) -> bool + Send + Sync + 'static) -> Result<()> {
+        if self.is_exclusive() {
+            return Err(Error::new(ErrorKind::NotSupported, "one process at a time uses the memory"));
+        }
         if !self.lock.join(process, is_dead) {
             return Err(Error::new(ErrorKind::Busy, "too many processes use the memory"));
         }

@@ -12,6 +12,9 @@ pub struct FormatOptions {
     pub chunk_bytes: Option<u32>,
     /// What content is worth until it is opened the next time.
     pub mode: Mode,
+    /// One process at a time uses it and maps none of its objects: nothing changes but by a
+    /// transaction of this process. Content is [`Mode::Atomic`].
+    pub exclusive: bool,
 }
 
 /// How to open a device.

@@ -63,7 +63,9 @@ pub(crate) const FEATURE_SLOTS: u64 = 1;
 pub(crate) const FEATURE_COPY: u64 = 2;
 /// Objects may have versions, whose ids are behind those of tables.
 pub(crate) const FEATURE_VERSIONS: u64 = 4;
-const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY | FEATURE_VERSIONS;
+/// One process at a time uses the device, and maps none of its objects.
+pub(crate) const FEATURE_EXCLUSIVE: u64 = 8;
+const FEATURES: u64 = FEATURE_SLOTS | FEATURE_COPY | FEATURE_VERSIONS | FEATURE_EXCLUSIVE;
 const PAGE_BYTES: u64 = 4096;
 
 /// Where the copy of the superblock lies in a memory of `length`: far from the others, behind the

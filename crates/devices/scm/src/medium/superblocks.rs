@@ -2,7 +2,9 @@
 //! far from both.
 
 use crate::medium::errors::damaged;
-use crate::medium::format::{FEATURE_COPY, FORMAT_VERSION, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at};
+use crate::medium::format::{
+    FEATURE_COPY, FEATURE_EXCLUSIVE, FORMAT_VERSION, SMALLEST_BYTES, SUPERBLOCKS, Superblock, copy_at,
+};
 use onode_base::ErrorKind;
 use onode_engine::{Copies, Fault};
 use onode_media::Pmem;
@@ -27,6 +29,14 @@ pub(crate) fn find_superblock<P: Pmem + ?Sized>(memory: &P) -> Result<FoundSuper
         return Err(damaged(format!("the device has {length} bytes, the memory only {there}: it was cut short")));
     }
     Ok(found)
+}
+
+/// Whether one process at a time uses the device on a memory and maps none of its objects.
+///
+/// # Errors
+/// As mounting it.
+pub fn is_exclusive<P: Pmem + ?Sized>(memory: &P) -> Result<bool> {
+    Ok(newest_superblock(memory)?.superblock.features & FEATURE_EXCLUSIVE != 0)
 }
 
 /// Where the superblock of a generation lies: two take turns.

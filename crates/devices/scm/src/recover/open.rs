@@ -3,12 +3,13 @@
 //! Whatever was found missing is either consented to or refused before anything changes that a
 //! second attempt would need. It can be cut anywhere.
 
+use crate::device::options::FormatOptions;
 use crate::index::tree::Tree;
 use crate::log::losses::Losses;
 use crate::log::room::{KEPT_SEGMENTS, spare_segments};
 use crate::log::{Log, Shape, Start, mark};
 use crate::medium::errors::{damaged, from_media, no_space};
-use crate::medium::format::{FEATURE_COPY, SUPERBLOCKS, Superblock, copy_at, salt_of};
+use crate::medium::format::{FEATURE_COPY, FEATURE_EXCLUSIVE, SUPERBLOCKS, Superblock, copy_at, salt_of};
 use crate::medium::superblocks::{FoundSuperblock, find_superblock, slot_of, store_copy, store_superblock};
 use crate::recover::{Recovered, Terms, claim, recover};
 use crate::space::allocator::reconcile::Named;
@@ -48,16 +49,13 @@ const fn usual_chunk_bytes(length: u64) -> u32 {
 
 impl Opened {
     /// An empty device on `memory`; what was there is gone. Its blocks, too.
-    pub(crate) fn empty<P: Pmem>(
-        memory: &Arc<P>,
-        uuid: [u8; 16],
-        chunk_bytes: Option<u32>,
-    ) -> Result<(Self, Blocks<P>)> {
+    pub(crate) fn empty<P: Pmem>(memory: &Arc<P>, options: &FormatOptions) -> Result<(Self, Blocks<P>)> {
+        let &FormatOptions { uuid, chunk_bytes, exclusive, .. } = options;
         let length = memory.length();
         let superblock = Superblock {
             generation: 0,
             uuid,
-            features: FEATURE_COPY,
+            features: FEATURE_COPY | if exclusive { FEATURE_EXCLUSIVE } else { 0 },
             length,
             made_length: length,
             chunk_bytes: chunk_bytes.unwrap_or(usual_chunk_bytes(length)),

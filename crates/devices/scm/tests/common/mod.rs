@@ -37,7 +37,8 @@ impl Scm {
 
     pub fn in_mode(chunk_bytes: u32, length: u64, mode: Mode) -> Self {
         let memory = Arc::new(sim(length));
-        let options = FormatOptions { uuid: *b"a device in test", chunk_bytes: Some(chunk_bytes), mode };
+        let uuid = *b"a device in test";
+        let options = FormatOptions { uuid, chunk_bytes: Some(chunk_bytes), mode, exclusive: false };
         let device = ScmDevice::format(Arc::clone(&memory), &options).expect("the memory is large enough");
         Self { memory, device, chunk_bytes, mode, cuts: 0 }
     }
