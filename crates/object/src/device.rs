@@ -206,6 +206,13 @@ pub trait ObjectDevice: Send + Sync {
         None
     }
 
+    /// Whether [`extents`](Self::extents) tells what has data to the unit of 4 KiB, aligned: then
+    /// what was never written, and is a hole in no such unit that was, is in none of its ranges. A
+    /// device that sets memory aside ahead of writes may tell of it as data, which reads as zeros.
+    fn extents_are_exact(&self) -> bool {
+        true
+    }
+
     /// What is wrong with the device now, as far as it knows; nothing is read for it.
     fn health(&self) -> Health {
         Health::default()

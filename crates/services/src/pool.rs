@@ -234,6 +234,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
         self.members.iter().map(|member| member.device.space_for(&demand)).max().unwrap_or(0)
     }
 
+    fn extents_are_exact(&self) -> bool {
+        self.members.iter().all(|member| member.device.extents_are_exact())
+    }
+
     /// None, so snapshots have content copied: what is data of one member, maybe zeros at the end
     /// of a unit, may be a hole of another one, from which nothing would come to be in a version
     /// there.

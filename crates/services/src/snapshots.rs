@@ -218,7 +218,9 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// What is kept of what somebody replaces takes so much.
     fn space_to_keep(&self, demand: &Demand) -> u64 {
         let copies = self.inner.move_unit().is_none() && !demand.is_new;
-        let pieces = demand.entries + 2 * demand.ranges;
+        // A hole or content that is told, and what stood there of a neighbour.
+        let told = if self.inner.extents_are_exact() { 2 } else { 4 };
+        let pieces = demand.entries + told * demand.ranges;
         self.inner.space_for(&Demand {
             entries: pieces + VERSION_ENTRIES,
             entry_bytes: (pieces + VERSION_ENTRIES) * KEPT_BYTES,

@@ -22,6 +22,9 @@ onode_object::conformance!(of_memory, |bytes| Cloned::over(Ram::holding(with_res
 onode_object::conformance!(of_flash, |bytes| {
     Cloned::over(flash::Flash::holding(flash::SMALL, with_reserve(bytes)))
 });
+onode_object::conformance!(of_storage_class_memory, |bytes| {
+    Cloned::over(scm::Scm::holding(16 << 10, with_reserve(bytes)))
+});
 onode_object::conformance!(of_two_disks, |bytes| {
     Cloned::over(tier::Pair::with(with_reserve(bytes), 12 << 20, onode_tier::MountOptions::default()))
 });
@@ -48,11 +51,18 @@ fn histories_over_two_disks() {
 }
 
 #[test]
+fn histories_over_storage_class_memory() {
+    for (seed, chunk_bytes) in [(1, 16 << 10), (2, 64 << 10)] {
+        run(scm::Scm::holding(chunk_bytes, BYTES), seed, 1_000);
+    }
+}
+
+#[test]
 fn histories_over_a_pool() {
-    // A memory numbers versions in a way of its own.
-    let members = || vec![Mounted::new(Ram::holding(BYTES)), Mounted::new(scm::Scm::holding(4 << 10, BYTES))];
-    for seed in 1..=2 {
-        run(Pooled::new(members()), seed, 1_000);
+    // A memory numbers versions in a way of its own, and tells of data where nothing was written.
+    for (seed, chunk_bytes) in [(1, 4 << 10), (2, 64 << 10)] {
+        let memory = scm::Scm::holding(chunk_bytes, BYTES);
+        run(Pooled::new(vec![Mounted::new(Ram::holding(BYTES)), Mounted::new(memory)]), seed, 1_000);
     }
 }
 

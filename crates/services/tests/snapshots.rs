@@ -24,8 +24,8 @@ fn histories_over_memory() {
 
 #[test]
 fn histories_over_storage_class_memory() {
-    for seed in 1..=3 {
-        run(scm::Scm::holding(4 << 10, BYTES), seed, 1_200);
+    for (seed, chunk_bytes) in [(1, 4 << 10), (2, 16 << 10), (3, 64 << 10)] {
+        run(scm::Scm::holding(chunk_bytes, BYTES), seed, 1_200);
     }
 }
 
@@ -49,6 +49,34 @@ fn histories_over_a_pool() {
     for seed in 1..=3 {
         run(Pooled::new(members()), seed, 1_200);
     }
+}
+
+#[test]
+fn histories_over_a_pool_with_storage_class_memory() {
+    for seed in 1..=3 {
+        let memory = Mounted::new(scm::Scm::holding(64 << 10, BYTES));
+        run(Pooled::new(vec![Mounted::new(Ram::holding(BYTES)), memory]), seed, 1_200);
+    }
+}
+
+/// A memory tells of data from the start of a small block on, also where nothing was written: what
+/// was there before the part that a snapshot keeps was shown as zeros.
+#[test]
+fn a_snapshot_in_a_memory_shows_what_lies_before_what_it_keeps() {
+    let mounted = Mounted::new(scm::Scm::holding(64 << 10, BYTES));
+    let device = Arc::new(Versioned::open(Arc::clone(&mounted)).unwrap().unwrap());
+    let object = device.reserve_ids(1).unwrap();
+    let content: Vec<u8> = (0..20_000_u32).map(|at| at as u8 | 1).collect();
+    let mut transaction = Transaction::new();
+    transaction.create(object, Hints::default()).write(object, 0, content.clone());
+    device.commit(transaction, Durability::Durable).unwrap();
+    device.take("whole", Timestamp::default()).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.truncate(object, 12_300);
+    device.commit(transaction, Durability::Durable).unwrap();
+    let mut shown = vec![0; content.len()];
+    assert_eq!(device.view("whole").unwrap().read(object, 0, &mut shown), Ok(content.len()));
+    assert_eq!(shown.iter().zip(&content).position(|(shown, kept)| shown != kept), None);
 }
 
 /// Ids that were handed out and never used come again after a mount. What gets one then came after

@@ -127,7 +127,7 @@ impl PairedDevice {
 impl ObjectDevice for PairedDevice {
     forward_device! {
         self => self.device();
-        info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents, space,
-        space_for, space_to_replace, promisable, maintain, close
+        info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents,
+        extents_are_exact, space, space_for, space_to_replace, promisable, maintain, close
     }
 }

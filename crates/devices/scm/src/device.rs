@@ -174,6 +174,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         self.believe(found)
     }
 
+    /// Blocks are larger than what is written, and set aside ahead of it.
+    fn extents_are_exact(&self) -> bool {
+        false
+    }
+
     fn space(&self) -> Space {
         self.lock().room()
     }

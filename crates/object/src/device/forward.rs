@@ -36,8 +36,8 @@ macro_rules! forward_device {
         $crate::forward_device! {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
-            extents, space, space_for, space_to_replace, promisable, move_unit, maintain, close, health,
-            compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
+            extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain,
+            close, health, compression, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
         }
     };
@@ -135,6 +135,11 @@ macro_rules! forward_device {
     (@ move_unit $self:ident $to:expr) => {
         fn move_unit(&$self) -> Option<u64> {
             $to.move_unit()
+        }
+    };
+    (@ extents_are_exact $self:ident $to:expr) => {
+        fn extents_are_exact(&$self) -> bool {
+            $to.extents_are_exact()
         }
     };
     (@ maintain $self:ident $to:expr) => {

@@ -6,7 +6,7 @@
 
 use crate::snapshots::Versioned;
 use crate::snapshots::record::Snapshot;
-use crate::snapshots::version::{Completeness, List, ListedVersion, Version, data_of, is_kept, present};
+use crate::snapshots::version::{Completeness, List, ListedVersion, Version, is_kept, present};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
     AttributeKey, AttributeKind, Durability, Error, ErrorKind, Maintenance, Mutation, ObjectDevice, ObjectId, Result,
@@ -193,15 +193,16 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         }
         let moves = self.inner().move_unit() == Some(1);
         let window = if moves { MOVED_BYTES } else { COPIED_BYTES };
-        let Some((start, _)) = self.inner().extents(later.id, 0, 1)?.first().copied() else { return Ok(mutations) };
+        let Some(start) = later.first_data(self.inner())? else { return Ok(mutations) };
         let useful = own.size.min(later.size);
         let end = (start + window).min(useful);
         if start >= end {
             return Ok(mutations);
         }
         let lacks = own.covers(self.inner(), start, end)?.missing(start, end);
-        for (from, until) in data_of(self.inner(), later.id, start, end)?.iter() {
+        for (from, until) in later.data_in(self.inner(), start, end)?.iter() {
             for (from, until) in lacks.within(from, until) {
+                mutations.extend(own.with_data(self.inner(), from, until)?);
                 mutations.push(if moves {
                     Mutation::Move { object: later.id, offset: from, length: until - from, to: own.id }
                 } else {
@@ -214,6 +215,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         // What lies behind goes with it: a part of a unit would stay for ever.
         let length = if end == useful { u64::MAX - start } else { end - start };
         mutations.push(Mutation::Punch { object: later.id, offset: start, length });
+        mutations.extend(later.without_data(self.inner(), start, start + length)?);
         Ok(mutations)
     }
 }

@@ -132,7 +132,8 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
             Err(error) if error.kind == ErrorKind::NotFound => (Completeness::Absent, Default::default()),
             Err(error) => return Err(error),
         };
-        let version = Version { id, standing, size: stat.size };
+        let is_told = standing == Completeness::Part && !self.device.extents_are_exact();
+        let version = Version { id, standing, size: stat.size, is_told };
         self.ahead.push(Mutation::Create { object: id, hints: stat.hints });
         self.ahead.push(version.header());
         if stat.accessed != 0 {
@@ -205,7 +206,7 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
             for (start, end) in missing.iter() {
                 let data = data_of(self.device, object, start, end.min(size))?;
                 for (from, until) in data.iter() {
-                    self.keep_content(object, version.id, from..until, &movable)?;
+                    self.keep_content(object, version, from..until, &movable)?;
                 }
                 let mut done = data;
                 // What becomes a hole where one was is as it was until it is filled.
@@ -236,10 +237,12 @@ impl<'a, D: ObjectDevice + ?Sized> Preserving<'a, D> {
     fn keep_content(
         &mut self,
         object: ObjectId,
-        version: ObjectId,
+        version: Version,
         range: Range<u64>,
         movable: &Range<u64>,
     ) -> Result<()> {
+        let (version, told) = (version.id, version.with_data(self.device, range.start, range.end)?);
+        self.last.extend(told);
         let (from, until) = (range.start.max(movable.start), range.end.min(movable.end));
         if from >= until {
             return self.copy(object, version, range);

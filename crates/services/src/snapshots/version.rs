@@ -9,7 +9,10 @@
 //!   whose kind is [`AttributeKind::FIRST_ABSENT`] higher;
 //! - its content lies where it lay in the object; where there was a hole then and is none any more,
 //!   an attribute says so, by the end of the hole;
+//! - on a device that may tell of data where nothing was written, attributes tell of content, too;
 //! - one attribute tells its size and whether it is whole: then nothing is looked for behind it.
+
+mod told;
 
 use crate::ranges::Ranges;
 use onode_base::varint;
@@ -19,6 +22,8 @@ use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, Obje
 const AT_ONCE: usize = 64;
 /// What a device may have data in whole ones of.
 pub(super) const GRAIN_BYTES: u64 = 4096;
+/// Of the first byte of what a version says of itself: attributes say where it has content.
+const TOLD: u8 = 1 << 2;
 /// Versions that are: most objects have one at most, and all that follow are those of others.
 const VERSIONS: usize = 4;
 
@@ -47,6 +52,8 @@ pub(super) struct Version {
     pub(super) id: ObjectId,
     pub(super) standing: Completeness,
     pub(super) size: u64,
+    /// Attributes say where it has content, and not the device, which may tell more.
+    pub(super) is_told: bool,
 }
 
 impl Version {
@@ -93,14 +100,15 @@ impl Version {
         let malformed = || Error::of(ErrorKind::Corrupt, id, "what a version says of itself is malformed");
         let value = device.attribute(id, Self::HEADER)?.ok_or_else(malformed)?;
         let (&standing, mut rest) = value.split_first().ok_or_else(malformed)?;
-        let standing = match standing {
+        let is_told = standing & TOLD != 0;
+        let standing = match standing & !TOLD {
             0 => Completeness::Part,
             1 => Completeness::Whole,
             2 => Completeness::Absent,
             _ => return Err(malformed()),
         };
         let size = varint::take(&mut rest).filter(|_| rest.is_empty()).ok_or_else(malformed)?;
-        Ok(Self { id, standing, size })
+        Ok(Self { id, standing, size, is_told })
     }
 
     /// What a clone has of an object in this version, if it has anything. Its size is that of the
@@ -118,11 +126,12 @@ impl Version {
 
     /// What says what this says of itself.
     pub(super) fn header(&self) -> Mutation {
-        let mut value = vec![match self.standing {
+        let standing = match self.standing {
             Completeness::Part => 0,
             Completeness::Whole => 1,
             Completeness::Absent => 2,
-        }];
+        };
+        let mut value = vec![standing | if self.is_told { TOLD } else { 0 }];
         varint::put(&mut value, self.size);
         Mutation::SetAttribute { object: self.id, key: Self::HEADER, value }
     }
@@ -147,7 +156,55 @@ impl Version {
     /// # Errors
     /// Those of the device.
     pub(super) fn covers<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Covered> {
-        Ok(Covered { data: data_of(device, self.id, start, end)?, holes: self.holes_in(device, start, end)? })
+        Ok(Covered { data: self.data_in(device, start, end)?, holes: self.holes_in(device, start, end)? })
+    }
+
+    /// Where it has content in a range.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn data_in<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Ranges> {
+        match self.is_told {
+            true => told::in_range(device, self.id, start, end),
+            false => data_of(device, self.id, start, end),
+        }
+    }
+
+    /// Where its first content begins.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn first_data<D: ObjectDevice + ?Sized>(&self, device: &D) -> Result<Option<u64>> {
+        match self.is_told {
+            true => told::first(device, self.id),
+            false => Ok(device.extents(self.id, 0, 1)?.first().map(|(start, _)| *start)),
+        }
+    }
+
+    /// What says that it has content in a range, of which it had none, if that has to be said.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn with_data<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Mutation>> {
+        if self.is_told { told::with(device, self.id, start, end) } else { Ok(Vec::new()) }
+    }
+
+    /// What says that it has none there any more.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn without_data<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Mutation>> {
+        if self.is_told { told::without(device, self.id, start, end) } else { Ok(Vec::new()) }
     }
 
     /// The holes of a range.
@@ -270,7 +327,8 @@ const fn hole_key(end: u64) -> AttributeKey {
 
 /// The hole that an attribute tells of; `None` for one of another kind.
 fn hole(key: AttributeKey, mut value: &[u8]) -> Option<(u64, u64)> {
-    let end = (key.kind == AttributeKind::SNAPSHOT).then(|| key.index.checked_sub(1)).flatten()?;
+    let is_hole = key.kind == AttributeKind::SNAPSHOT && key.index < told::FIRST_INDEX;
+    let end = is_hole.then(|| key.index.checked_sub(1)).flatten()?;
     let length = varint::take(&mut value)?;
     Some((end.checked_sub(length)?, end))
 }

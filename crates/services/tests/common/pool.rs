@@ -37,6 +37,10 @@ impl ObjectDevice for Mounted {
         self.with(|it| it.device().commit(transaction, durability))
     }
 
+    fn extents_are_exact(&self) -> bool {
+        self.with(|it| it.device().extents_are_exact())
+    }
+
     fn move_unit(&self) -> Option<u64> {
         self.with(|it| it.device().move_unit())
     }

@@ -46,8 +46,8 @@ impl Subject {
         mutation
     }
 
-    fn header(&self, standing: Completeness) -> Mutation {
-        Version { id: self.id, standing, size: 0 }.header()
+    fn header(&self, standing: Completeness, is_told: bool) -> Mutation {
+        Version { id: self.id, standing, size: 0, is_told }.header()
     }
 
     /// The object as it was before the transaction, if the version is a part of it.
@@ -131,7 +131,9 @@ impl<'a, D: ObjectDevice + ?Sized> Change<'a, D> {
     /// Makes the version, which says what it says of the object.
     fn make(&mut self, subject: &mut Subject, hints: Hints, standing: Completeness) {
         self.mutations.push(Mutation::Create { object: subject.id, hints });
-        self.mutations.push(subject.header(standing));
+        // Behind one that is whole is nothing that its holes could hide.
+        let is_told = standing == Completeness::Part && !self.device.extents_are_exact();
+        self.mutations.push(subject.header(standing, is_told));
         if !subject.is_listed {
             self.mutations.extend(self.layer.list().with(subject.id));
             subject.is_listed = true;

@@ -9,7 +9,7 @@ use crate::life::Life;
 use crate::plan::joined;
 use crate::ranges::Ranges;
 use crate::snapshots::clones::change::Subject;
-use crate::snapshots::version::{Completeness, GRAIN_BYTES, Version, data_of};
+use crate::snapshots::version::{Completeness, GRAIN_BYTES, Version};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{Mutation, ObjectDevice, Result};
 
@@ -43,8 +43,10 @@ impl Subject {
             });
         }
         let writes = self.writes(device, &life)?;
-        mutations.extend(self.holes(device, &life, &writes)?);
+        let own = self.own(device, life.size);
+        mutations.extend(self.holes(device, &own, &life, &writes)?);
         for (offset, data) in joined(writes) {
+            mutations.extend(self.told(device, &own, offset, data.len() as u64)?);
             size = size.max(offset + data.len() as u64);
             mutations.push(Mutation::Write { object, offset, data });
         }
@@ -80,10 +82,36 @@ impl Subject {
         Ok(writes)
     }
 
+    /// The version, which may only be made.
+    fn own<D: ObjectDevice + ?Sized>(&self, device: &D, size: u64) -> Version {
+        let is_told = self.version.map_or_else(|| !device.extents_are_exact(), |version| version.is_told);
+        Version { id: self.id, standing: Completeness::Part, size, is_told }
+    }
+
+    /// What says that the version has content in a range of which it may have some.
+    fn told<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        own: &Version,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<Mutation>> {
+        let mut mutations = Vec::new();
+        let mut missing = Ranges::of(offset, offset + length);
+        if let Some(version) = self.version.as_ref().filter(|version| version.is_told) {
+            let data = version.data_in(device, offset, offset + length)?;
+            data.iter().for_each(|(from, until)| missing.remove(from, until));
+        }
+        for (start, end) in missing.iter() {
+            mutations.extend(own.with_data(device, start, end)?);
+        }
+        Ok(mutations)
+    }
+
     /// Whether the version has all of a range that is not empty.
     fn has<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<bool> {
         match &self.version {
-            Some(version) if start < end => Ok(data_of(device, version.id, start, end)?.covers(start, end)),
+            Some(version) if start < end => Ok(version.data_in(device, start, end)?.covers(start, end)),
             _ => Ok(false),
         }
     }
@@ -92,6 +120,7 @@ impl Subject {
     fn holes<D: ObjectDevice + ?Sized>(
         &self,
         device: &D,
+        own: &Version,
         life: &Life<()>,
         writes: &[(u64, Vec<u8>)],
     ) -> Result<Vec<Mutation>> {
@@ -104,7 +133,6 @@ impl Subject {
         if is_planted(Bug::CloneHoleForgotten) {
             return Ok(Vec::new());
         }
-        let own = Version { id: self.id, standing: Completeness::Part, size: life.size };
         let mut mutations = Vec::new();
         for (start, end) in wanted.iter() {
             let mut missing = Ranges::of(start, end);
