@@ -157,7 +157,7 @@ enum MediumName {
     Pool,
     /// Transactions of users on each of NAND, memory and two disks.
     Tx,
-    /// Snapshots of NAND, alone and beside a memory, and of two disks.
+    /// Snapshots of NAND, alone and beside a memory, of memory alone, and of two disks.
     Snap,
 }
 

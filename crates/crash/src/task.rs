@@ -193,9 +193,13 @@ fn with_service<S: Service, V: Visitor>(
     with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
 }
 
-/// Memory can have none, flash beside one can.
+/// Memory can have some if one process at a time uses it.
 fn with_snapshots<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
     let service = Snapshotting;
+    if let Some(shape) = geometry::memory_by_name(shape) {
+        let kind = Scm::new(shape, run.seed).exclusive();
+        return with_kind(Wrapped { kind, service }, run, plan, visitor);
+    }
     if let Some(shape) = geometry::disks_by_name(shape) {
         return with_kind(Wrapped { kind: Tier::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
     }

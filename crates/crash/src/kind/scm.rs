@@ -21,13 +21,21 @@ use std::sync::Arc;
 pub struct Scm {
     shape: MemoryShape,
     inodes: Inodes,
+    is_exclusive: bool,
 }
 
 impl Scm {
     /// As runs with `seed` use it: every second file system on it keeps its inodes apart.
     #[must_use]
     pub const fn new(shape: MemoryShape, seed: u64) -> Self {
-        Self { shape, inodes: if seed.is_multiple_of(2) { Inodes::Embedded } else { Inodes::Separate } }
+        let inodes = if seed.is_multiple_of(2) { Inodes::Embedded } else { Inodes::Separate };
+        Self { shape, inodes, is_exclusive: false }
+    }
+
+    /// The same for one process at a time.
+    #[must_use]
+    pub const fn exclusive(self) -> Self {
+        Self { is_exclusive: true, ..self }
     }
 }
 
@@ -44,6 +52,7 @@ impl Kind for Scm {
             uuid: *b"crash explorer  ",
             chunk_bytes: Some(self.shape.chunk_bytes),
             mode: self.shape.mode,
+            exclusive: self.is_exclusive,
         };
         let device = ScmDevice::format(medium.clone(), &options).map_err(unexpected("format"))?;
         device.close().map_err(unexpected("close after format"))?;

@@ -1,8 +1,14 @@
 //! Kinds of media, and of devices on them.
 
 use crate::kind::beside::PREFIX;
-use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, SHAPES};
+use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, MemoryShape, SHAPES};
 use crate::kind::{compressed, encrypted, pool, snapshots, transacted};
+use onode_scm::Mode;
+
+/// The memory of a shape with snapshots, if it is one.
+fn memory_with_snapshots(shape: &str) -> Option<MemoryShape> {
+    geometry::memory_by_name(shape.strip_prefix(snapshots::PREFIX)?)
+}
 
 /// Kinds of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +29,8 @@ pub enum Media {
     Pool,
     /// NAND, memory, or two disks, with transactions of users on their device.
     Transacted,
-    /// NAND, alone or beside a memory, or two disks, with snapshots of their device.
+    /// NAND, alone or beside a memory, memory that one process at a time uses, or two disks, with
+    /// snapshots of their device.
     Snapshots,
 }
 
@@ -44,7 +51,7 @@ impl Media {
     /// The kinds that services are explored over. Flash beside a memory stores content as flash.
     const WRAPPED: [Self; 3] = [Self::Nand, Self::Scm, Self::Tier];
     /// Those that there can be snapshots of. They change how content is stored.
-    const KEPT: [Self; 3] = [Self::Nand, Self::Beside, Self::Tier];
+    const KEPT: [Self; 4] = [Self::Nand, Self::Scm, Self::Beside, Self::Tier];
 
     /// The name in reports.
     #[must_use]
@@ -70,10 +77,15 @@ impl Media {
             Self::Scm => MEMORY_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Beside => SHAPES.iter().map(|shape| format!("{PREFIX}{}", shape.name)).collect(),
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
-            Self::Compressed => Self::prefixed(Self::WRAPPED, compressed::PREFIX),
-            Self::Encrypted => Self::prefixed(Self::WRAPPED, encrypted::PREFIX),
-            Self::Transacted => Self::prefixed(Self::WRAPPED, transacted::PREFIX),
-            Self::Snapshots => Self::prefixed(Self::KEPT, snapshots::PREFIX),
+            Self::Compressed => Self::prefixed(&Self::WRAPPED, compressed::PREFIX),
+            Self::Encrypted => Self::prefixed(&Self::WRAPPED, encrypted::PREFIX),
+            Self::Transacted => Self::prefixed(&Self::WRAPPED, transacted::PREFIX),
+            Self::Snapshots => {
+                let mut shapes = Self::prefixed(&Self::KEPT, snapshots::PREFIX);
+                // What is kept has to be durable before what it is kept of is overwritten.
+                shapes.retain(|shape| memory_with_snapshots(shape).is_none_or(|memory| memory.mode == Mode::Atomic));
+                shapes
+            }
             // What a pool records of changes takes half of what is left on the smallest.
             Self::Pool => {
                 let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
@@ -82,8 +94,8 @@ impl Media {
         }
     }
 
-    fn prefixed(media: [Self; 3], prefix: &str) -> Vec<String> {
-        media.into_iter().flat_map(Self::shapes).map(|shape| format!("{prefix}{shape}")).collect()
+    fn prefixed(media: &[Self], prefix: &str) -> Vec<String> {
+        media.iter().flat_map(|media| media.shapes()).map(|shape| format!("{prefix}{shape}")).collect()
     }
 
     /// The kind of the medium with this shape.
