@@ -13,6 +13,7 @@
 //! flash+scm:sim,size=128M,memory=256K      the same in memory of this process, gone at the end
 //! scm:/dev/shm/heap,size=1G                storage-class memory: a file in memory, a DAX device or any plain file
 //! scm:/dev/shm/heap,mode=mem               the same without a flush; also meta, sync and atomic (as usual)
+//! scm:/dev/shm/files,size=1G,exclusive=on  for one process at a time: snapshots, clones, limits
 //! scm:sim,size=64M                         the same in memory of this process, gone at the end
 //! tier:ssd.img,hdd.img                     a fast disk in front of a big one: files, partitions or disks
 //! tier:ssd.img,hdd.img,fast=none           the big disk alone
@@ -199,6 +200,16 @@ impl Spec {
     #[must_use]
     pub fn image_path(&self) -> Option<&Path> {
         self.said().image_path()
+    }
+
+    /// The path of a memory, which processes share unless the volume on it is exclusive.
+    #[must_use]
+    pub fn memory_path(&self) -> Option<&Path> {
+        match self {
+            #[cfg(feature = "scm")]
+            Self::Scm(memory) => memory.path.as_deref(),
+            _ => None,
+        }
     }
 
     /// The spec to open the volume with another time, from any directory: the places, and how it is

@@ -1,6 +1,8 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
 mod absent;
+#[cfg(feature = "scm")]
+mod exclusive;
 pub mod face;
 pub mod file;
 pub mod health;

@@ -780,8 +780,8 @@ int onode_list_snapshots(struct onode_heap *volume,
 
 // Keeps all files as they are now, under a name; durable on return. What was written is in it,
 // synced or not. It takes no longer for a large volume than for an empty one. EINVAL for a name
-// that cannot be one of a directory, EEXIST, ENOSPC, EROFS; EOPNOTSUPP on storage-class memory,
-// where no volume has snapshots.
+// that cannot be one of a directory, EEXIST, ENOSPC, EROFS; EOPNOTSUPP on storage-class memory
+// that processes share.
 //
 // # Safety
 // `volume` came from `onode_open_volume`, `name` is a string.
@@ -930,7 +930,8 @@ int onode_resize(struct onode_heap *volume, uint64_t bytes, const struct onode_p
 // Stopped by it (ECANCELED), and after any other failure, there is no new limit. What would go
 // beyond a limit fails with EDQUOT from then on; what is there stays. EEXIST for a directory in
 // one, or above one, that has a limit; ENOTDIR, ENOENT; EINVAL for user 0; EBUSY if another limit
-// is being set; EROFS; EPERM in a transaction; EOPNOTSUPP on storage-class memory.
+// is being set; EROFS; EPERM in a transaction; EOPNOTSUPP on storage-class memory that processes
+// share.
 //
 // # Safety
 // `volume` came from a function that opens volumes, `limit` is a limit; `progress` is NULL or one
@@ -1015,7 +1016,7 @@ int64_t onode_receive(const char *spec,
 // nothing had changed, -1 on failure; `progress` is told how many there were so far. Stopped by it
 // (ECANCELED) or by a crash it is brought to its end when the volume is opened for writing next.
 // `key` is NULL for a volume that is not encrypted. ENOENT if there is no such snapshot, EBUSY for
-// a volume that is open, ENOKEY; EINVAL on storage-class memory, where no volume has snapshots.
+// a volume that is open, ENOKEY; EINVAL on storage-class memory that processes share.
 //
 // # Safety
 // `spec` and `name` are strings, `key` is NULL or a key whose `bytes` are `length` bytes;

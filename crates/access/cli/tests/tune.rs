@@ -237,3 +237,73 @@ fn a_shell_completes_the_names_of_settings() {
         assert!(script.contains(name), "{name}");
     }
 }
+
+/// `scm:` before a path.
+fn memory(path: &Path) -> String {
+    format!("scm:{}", path.display())
+}
+
+#[test]
+fn a_memory_becomes_exclusive_and_shared_again() {
+    let place = Place::new("tune-exclusive");
+    let path = place.path("memory");
+    onode!("mkfs", format!("{},size=64M", memory(&path))).succeeds();
+    assert_eq!(value(&path, "exclusive"), "off");
+    let error = onode!("snapshot", "create", &path, "one").fails(2);
+    assert!(error.contains("exclusive=on"), "{error}");
+    assert_eq!(onode!("tune", &path, "exclusive=on").succeeds(), "exclusive: off -> on\n");
+    assert_eq!(onode!("tune", &path, "exclusive=on").succeeds(), "exclusive: on -> on\n");
+    assert_eq!(value(&path, "exclusive"), "on");
+    assert!(onode!("info", &path).succeeds().contains("one process at a time"));
+    let old = place.file("old", b"old");
+    onode!("put", &path, &old, "/file").succeeds();
+    onode!("snapshot", "create", &path, "one").succeeds();
+    onode!("put", &path, place.file("new", b"new"), "/file").succeeds();
+    onode!("clone", "create", &path, "try", "--from", "one").succeeds();
+    onode!("quota", "set", &path, "--user", "1000", "--bytes", "1M").succeeds();
+    let state = |name: &str| format!("{}@{name}", path.display());
+    assert_eq!(onode!("cat", state("one"), "/file").succeeds(), "old");
+    assert_eq!(onode!("cat", state("try"), "/file").succeeds(), "old");
+    onode!("check", &path).succeeds();
+    // What only an exclusive one can have keeps it so.
+    for (why, needed) in [("clone `try`", ["clone", "delete"]), ("snapshot `one`", ["snapshot", "delete"])] {
+        let error = onode!("tune", &path, "exclusive=off").fails(2);
+        assert!(error.contains(why), "{error}");
+        onode!(needed[0], needed[1], &path, why.split('`').nth(1).expect("a name")).succeeds();
+    }
+    let error = onode!("tune", &path, "exclusive=off").fails(2);
+    assert!(error.contains("limits"), "{error}");
+    onode!("quota", "remove", &path, "--user", "1000").succeeds();
+    assert_eq!(onode!("tune", &path, "exclusive=off").succeeds(), "exclusive: on -> off\n");
+    onode!("check", &path).succeeds();
+    assert_eq!(onode!("cat", &path, "/file").succeeds(), "new");
+}
+
+#[test]
+fn what_cannot_be_exclusive_is_told() {
+    let place = Place::new("tune-not-exclusive");
+    let (image, path) = (place.image("disk.img"), place.path("memory"));
+    assert!(onode!("tune", &image, "exclusive=on").fails(2).contains("storage-class memory"));
+    assert!(onode!("mkfs", format!("{},size=64M,exclusive=on,mode=mem", memory(&path))).fails(2).contains("atomic"));
+    onode!("mkfs", format!("{},size=64M,exclusive=on", memory(&path))).succeeds();
+    assert!(onode!("info", format!("{},mode=sync", memory(&path))).fails(2).contains("atomic"));
+    let error = onode!("info", format!("{},exclusive=off", memory(&path))).fails(2);
+    assert!(error.contains("onode tune"), "{error}");
+    onode!("tune", &path, "exclusive=on", "label=x").fails(2);
+    onode!("tune", &path, "exclusive=perhaps").fails(2);
+    onode!("tune", "scm:sim,size=8M", "exclusive=on").fails(2);
+    if !has_fuse() {
+        return;
+    }
+    let directory = place.directory("mnt");
+    onode!("mount", &path, &directory).succeeds();
+    assert!(onode!("tune", &directory, "exclusive=off").fails(13).contains("mounted"));
+    assert!(onode!("tune", &path, "exclusive=off").fails(13).contains("mounted"));
+    is_clear(&onode!("put", &path, &image, "/second").fails(13), "memory");
+    fs::write(directory.join("file"), b"old").expect("content");
+    fs::create_dir(directory.join(".snapshots/one")).expect("a snapshot");
+    fs::write(directory.join("file"), b"new").expect("content");
+    assert_eq!(fs::read(directory.join(".snapshots/one/file")).expect("content"), b"old");
+    unmount(&directory);
+    onode!("check", &path).succeeds();
+}

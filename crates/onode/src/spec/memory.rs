@@ -25,6 +25,8 @@ pub struct Memory {
     pub flush: bool,
     /// What content is worth.
     pub mode: Mode,
+    /// Whether a new one is for one process at a time, which maps none of its objects.
+    pub exclusive: Option<bool>,
 }
 
 impl Memory {
@@ -50,8 +52,16 @@ impl Memory {
                 ("flush", "on") => memory.flush = true,
                 ("flush", "detect") => memory.flush = false,
                 ("mode", value) => memory.mode = mode_of(what, value)?,
-                _ => return Err(unknown_part(what, part, "size, objects, chunk, mode, flush (on or detect)")),
+                ("exclusive", "" | "on") => memory.exclusive = Some(true),
+                ("exclusive", "off") => memory.exclusive = Some(false),
+                _ => {
+                    let settings = "size, objects, chunk, mode, exclusive (on or off), flush (on or detect)";
+                    return Err(unknown_part(what, part, settings));
+                }
             }
+        }
+        if memory.exclusive == Some(true) && memory.mode != Mode::default() {
+            return Err(other_mode(what, memory.mode));
         }
         let size = memory.bytes();
         if size < LEAST_MEMORY_BYTES {
@@ -71,6 +81,12 @@ pub(super) fn in_file(_: &str, path: &Path) -> Result<Spec> {
 /// What stands behind `scm:`.
 pub(super) fn parse(what: &str, rest: &str) -> Result<Spec> {
     Memory::read(what, rest).map(Spec::Scm)
+}
+
+/// A memory that one process at a time uses has one mode, and this is another one.
+pub(crate) fn other_mode(what: impl Into<String>, mode: Mode) -> Error {
+    let why = format!("a memory that one process at a time uses has mode `atomic`, not `{}`", mode.name());
+    Error::new(Class::Usage, what, why).hint("leave the mode out")
 }
 
 fn mode_of(what: &str, value: &str) -> Result<Mode> {
@@ -115,6 +131,9 @@ impl fmt::Display for Memory {
         }
         if self.flush {
             f.write_str(",flush=on")?;
+        }
+        if let Some(exclusive) = self.exclusive {
+            write!(f, ",exclusive={}", if exclusive { "on" } else { "off" })?;
         }
         if self.mode == Mode::default() { Ok(()) } else { write!(f, ",mode={}", self.mode.name()) }
     }

@@ -16,6 +16,8 @@ fn specs_round_trip() {
         "flash+scm:disk.img,index.mem,memory=1M,full=refuse,rebuild=on,buffer=on,log=256K,size=1G,page=2K",
         "flash+scm:sim,memory=64K,size=128M",
         "scm:sim,size=64M,chunk=16K,objects=32M,flush=on",
+        "scm:/dev/shm/heap,exclusive=on",
+        "scm:/dev/shm/heap,exclusive=off,mode=mem",
         "scm:/dev/shm/heap,size=1G,mode=mem",
         "tier:ssd.img,hdd.img",
         "tier:/dev/nvme0n1p4,/dev/sdb,log=8M,sections=small:64K:1+large:1M:3,acknowledge=either,allocate=paper",

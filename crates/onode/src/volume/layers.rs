@@ -65,7 +65,15 @@ impl Layers {
     /// # Errors
     /// As [`Volume::open`](crate::Volume::open).
     pub(crate) fn open(spec: &Spec, how: Opening) -> Result<Self> {
-        let Opened { device: bare, faces, mut notes } = device::open(spec, how.access, how.users, random_bytes()?)?;
+        Self::over(spec, device::open(spec, how.access, how.users, random_bytes()?)?, how)
+    }
+
+    /// The same for a device that is open.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn over(spec: &Spec, opened: Opened, how: Opening) -> Result<Self> {
+        let Opened { device: bare, faces, mut notes } = opened;
         let VersionedDevice { device, versioned } = versioned(spec, Arc::clone(&bare), how.may_lose, &mut notes)?;
         let Unlocked { device, of_snapshot } = unlocked(spec, device)?;
         let states = versioned.map(|versioned| States { spec: spec.clone(), versioned, of_snapshot });

@@ -33,6 +33,11 @@ impl Volume {
             return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), why)
                 .hint("use a volume that was made without --encrypt"));
         }
+        if device.is_exclusive() {
+            let why = "one process at a time uses it, and none of its objects is mapped";
+            return Err(Error::new(Class::Usage, format!("cannot use {spec} as memory"), why)
+                .hint("`onode tune IMAGE exclusive=off` changes that where there are no snapshots and limits"));
+        }
         let heap = HeapMemory::of(&device)?;
         let faces = memory::faces_beside(spec, &device, options.read_only)?;
         let opened = Opened { device, faces, notes: Vec::new() };

@@ -1,7 +1,7 @@
 //! Snapshots of a volume: its files as they were at one moment, to be read.
 //!
-//! A volume has snapshots unless others may use its device at the same time, or programs work on a
-//! part of it: then it can have none ([`Volume::snapshots`](crate::Volume::snapshots)).
+//! A volume can have snapshots unless others may use its device at the same time, or programs work
+//! on a part of it: then it has none ([`Volume::snapshots`](crate::Volume::snapshots)).
 
 pub mod clones;
 
@@ -52,6 +52,25 @@ impl Snapshots {
     ) -> Arc<Self> {
         let (spec, files) = (spec.clone(), Arc::clone(files));
         Arc::new(Self { spec, states, files, clock, returns_to, open: Mutex::default() })
+    }
+
+    /// Why a volume can have none.
+    #[must_use]
+    pub fn lacking(spec: &Spec, what: String) -> Error {
+        match spec.memory_path() {
+            Some(path) => {
+                Error::new(Class::Usage, what, "a volume on storage-class memory that processes share has none").hint(
+                    format!(
+                        "programs may change its content without a call; `onode tune {} exclusive=on` gives it to one \
+                     process at a time, and then it can have snapshots, clones and limits",
+                        path.display()
+                    ),
+                )
+            }
+            None => {
+                Error::new(Class::Usage, what, "a snapshot, a clone and a view of a transaction have none of their own")
+            }
+        }
     }
 
     /// Those that there are, in the order in which they were taken.

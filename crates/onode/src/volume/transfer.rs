@@ -113,8 +113,3 @@ fn lead_back(
     applied.finish().map_err(failed)?;
     Ok(count)
 }
-
-fn lacks_snapshots(what: String) -> Error {
-    Error::new(Class::Usage, what, "a volume on storage-class memory has no snapshots")
-        .hint("programs may change its content without a call; volumes on flash, two disks or a pool can have some")
-}

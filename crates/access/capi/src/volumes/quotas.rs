@@ -78,7 +78,8 @@ fn subject_of(kind: c_int, number: u64) -> Outcome<QuotaSubject> {
 /// Stopped by it (ECANCELED), and after any other failure, there is no new limit. What would go
 /// beyond a limit fails with EDQUOT from then on; what is there stays. EEXIST for a directory in
 /// one, or above one, that has a limit; ENOTDIR, ENOENT; EINVAL for user 0; EBUSY if another limit
-/// is being set; EROFS; EPERM in a transaction; EOPNOTSUPP on storage-class memory.
+/// is being set; EROFS; EPERM in a transaction; EOPNOTSUPP on storage-class memory that processes
+/// share.
 ///
 /// # Safety
 /// `volume` came from a function that opens volumes, `limit` is a limit; `progress` is NULL or one

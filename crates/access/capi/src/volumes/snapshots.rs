@@ -25,8 +25,8 @@ pub(crate) fn snapshots_of(volume: &Volume) -> Outcome<&Snapshots> {
     volume.snapshots().map(AsRef::as_ref).ok_or_else(|| match volume.spec() {
         Spec::Scm(_) => Failure::new(
             ErrorKind::NotSupported,
-            "a volume on storage-class memory has neither snapshots nor clones; those on flash, two disks or a pool \
-             can have some",
+            "a volume on storage-class memory that processes share has neither snapshots nor clones; one that is \
+             exclusive can have some",
         ),
         _ => Failure::new(ErrorKind::NotSupported, "it is a snapshot or a clone, which has none of its own"),
     })
@@ -61,8 +61,8 @@ pub unsafe extern "C" fn onode_list_snapshots(
 
 /// Keeps all files as they are now, under a name; durable on return. What was written is in it,
 /// synced or not. It takes no longer for a large volume than for an empty one. EINVAL for a name
-/// that cannot be one of a directory, EEXIST, ENOSPC, EROFS; EOPNOTSUPP on storage-class memory,
-/// where no volume has snapshots.
+/// that cannot be one of a directory, EEXIST, ENOSPC, EROFS; EOPNOTSUPP on storage-class memory
+/// that processes share.
 ///
 /// # Safety
 /// `volume` came from `onode_open_volume`, `name` is a string.

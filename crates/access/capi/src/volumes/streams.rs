@@ -133,7 +133,7 @@ pub unsafe extern "C" fn onode_receive(
 /// nothing had changed, -1 on failure; `progress` is told how many there were so far. Stopped by it
 /// (ECANCELED) or by a crash it is brought to its end when the volume is opened for writing next.
 /// `key` is NULL for a volume that is not encrypted. ENOENT if there is no such snapshot, EBUSY for
-/// a volume that is open, ENOKEY; EINVAL on storage-class memory, where no volume has snapshots.
+/// a volume that is open, ENOKEY; EINVAL on storage-class memory that processes share.
 ///
 /// # Safety
 /// `spec` and `name` are strings, `key` is NULL or a key whose `bytes` are `length` bytes;

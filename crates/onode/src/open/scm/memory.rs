@@ -5,7 +5,7 @@ use crate::open::access::{Access, NewVolume, Users, volume_error};
 use crate::open::failure::medium_error;
 use crate::open::replace::is_used;
 use crate::spec::Spec;
-use crate::spec::memory::Memory;
+use crate::spec::memory::{Memory, other_mode};
 use crate::volume::face::BlockFace;
 use onode_base::ErrorKind;
 use onode_media::real::{Flushing, MappedOptions, MappedPmem, Opening};
@@ -57,10 +57,19 @@ pub(crate) fn open_device(
         let mapped = mapped.map_err(|error| Error::medium(what(), &error))?;
         return Ok(Arc::new(format(spec, memory, mapped, uuid, true)?));
     };
-    Ok(Arc::new(match users {
+    let device = match users {
         Users::Sharing if !access.read_only => share(spec, memory, path, access)?,
         Users::Sharing | Users::Alone => mount(spec, memory, path, access)?,
-    }))
+    };
+    match memory.exclusive.filter(|wanted| *wanted != device.is_exclusive()) {
+        None => Ok(Arc::new(device)),
+        Some(wanted) => {
+            let (is, wanted) =
+                if wanted { ("shared by processes", "on") } else { ("for one process at a time", "off") };
+            Err(Error::new(Class::Usage, what(), format!("it is {is}, and stays so until it is changed"))
+                .hint(format!("onode tune {} exclusive={wanted}", path.display())))
+        }
+    }
 }
 
 const fn mount_options(memory: &Memory, access: Access) -> MountOptions {
@@ -74,6 +83,10 @@ pub(crate) fn mount(spec: &Spec, memory: &Memory, path: &Path, access: Access) -
     let mapped = MappedPmem::open(path, &options(memory, opening));
     let mapped = mapped.map_err(|error| medium_error(format!("cannot open {spec}"), path, &error))?;
     let space = space_for_objects(spec, path, Arc::new(mapped), access)?;
+    // One that is damaged is looked at below.
+    if memory.mode != Mode::Atomic && onode_scm::is_exclusive(&space).unwrap_or(false) {
+        return Err(other_mode(format!("cannot open {spec}"), memory.mode));
+    }
     ScmDevice::mount(space, &mount_options(memory, access))
         .map_err(|error| volume_error(format!("cannot open {spec}"), &error))
 }
@@ -85,6 +98,11 @@ fn share(spec: &Spec, memory: &Memory, path: &Path, access: Access) -> Result<De
     let options = MappedOptions { shared: true, ..options(memory, Opening::Existing) };
     let mapped = Arc::new(MappedPmem::open(path, &options).map_err(|error| failed(&error))?);
     let space = space_for_objects(spec, path, Arc::clone(&mapped), access)?;
+    // One that is damaged is looked at below.
+    if onode_scm::is_exclusive(&space).unwrap_or(false) {
+        drop((space, mapped));
+        return mount(spec, memory, path, access);
+    }
     let process =
         Process { id: mapped.take_seat().map_err(|error| failed(&error))?, started: std::process::id().into() };
     let seats = Arc::clone(&mapped);
@@ -214,7 +232,8 @@ fn format(spec: &Spec, memory: &Memory, mapped: MappedPmem, uuid: [u8; 16], is_z
 /// Makes the device in a space of a region.
 pub(crate) fn format_in(spec: &Spec, memory: &Memory, space: MappedSpace, uuid: [u8; 16]) -> Result<Device> {
     let what = || format!("cannot make {spec}");
-    let options = FormatOptions { uuid, chunk_bytes: memory.chunk, mode: memory.mode };
+    let exclusive = memory.exclusive.unwrap_or(false);
+    let options = FormatOptions { uuid, chunk_bytes: memory.chunk, mode: memory.mode, exclusive };
     ScmDevice::format(space, &options).map_err(|error| {
         let class = match error.kind {
             ErrorKind::Invalid | ErrorKind::NoSpace => Class::BadSize,

@@ -4,6 +4,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Users, volume_error};
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
+use crate::volume::snapshots::Snapshots;
 use crate::volume::transfer::{Progress, check_room, lead_back, received, settings_of};
 use onode_object::Compression;
 use onode_services::Received;
@@ -29,7 +30,7 @@ pub fn roll_back(spec: &Spec, name: &str, progress: &mut Progress<'_>) -> Result
     let mut layers = Layers::open(spec, opening)?;
     let device = layers.settled(spec, false)?;
     let done = (|| {
-        let states = layers.states.clone().ok_or_else(|| super::lacks_snapshots(what()))?;
+        let states = layers.states.clone().ok_or_else(|| Snapshots::lacking(spec, what()))?;
         let snapshot = states.named(name).ok_or_else(|| {
             Error::new(Class::NotFound, what(), "there is no snapshot of that name")
                 .hint(format!("`onode snapshot list {spec}` shows those that there are"))

@@ -218,8 +218,12 @@ impl QuotaTarget {
     }
 
     fn on_memory(&self) -> Error {
-        let why = "a volume on storage-class memory, or the server of an older version, has no limits";
-        Error::new(Class::Usage, &self.what, why).hint("programs change files there without a call, so nothing counts")
+        let why =
+            "a volume on storage-class memory that processes share, or the server of an older version, has no limits";
+        Error::new(Class::Usage, &self.what, why).hint(
+            "programs change files there without a call, so nothing counts; `onode tune IMAGE exclusive=on` gives it to \
+             one process at a time, and then it can have limits",
+        )
     }
 
     fn nested(&self) -> Error {

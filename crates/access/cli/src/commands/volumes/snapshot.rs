@@ -23,8 +23,8 @@ const FOLDER: StateFolder = StateFolder { name: ".snapshots", noun: "snapshot" }
 #[command(
     after_help = "A snapshot keeps all files as they are at one moment. Taking one takes no time and no space;\n\
     what changes from then on is kept for it. Volumes on flash, on two disks, in a pool, and encrypted\n\
-    ones can have some; those on storage-class memory cannot yet. `onode clone` makes one that can be\n\
-    changed.\n\n\
+    ones can have some; those on storage-class memory if one process at a time uses them\n\
+    (`onode tune IMAGE exclusive=on`). `onode clone` makes one that can be changed.\n\n\
     On a mount snapshots are directories in `.snapshots` of the topmost directory, which no listing\n\
     shows: `mkdir` takes one there, `rmdir` deletes one. Without a mount, IMAGE@NAME is a snapshot for\n\
     every command that reads.\n\n\

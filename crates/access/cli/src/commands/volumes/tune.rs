@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use setting::{Names, TuneLine, uuid_of};
 use settings::{SettingShown, all_of};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
@@ -30,13 +30,18 @@ const BYTES_MAX: usize = 4096;
     \x20                    compress=fast,relatime,write-back=30; mount-options= takes them away\n\n\
     Options that are no matter of the volume are refused: ro, suid, dev, allow_other, keys, hooks,\n\
     threads. They hold from the next mount on; commands that need no mount do not heed them.\n\n\
+    A volume on storage-class memory that nobody has open:\n\n  \
+    exclusive=on|off     on: one process at a time uses it and maps none of its files, so it can have\n  \
+    \x20                    snapshots, clones and limits, and a mount caches names and content;\n  \
+    \x20                    off: processes share it, heaps and mapped files are there again\n\n\
     Parts of a volume (two disks, a memory beside flash, members of a pool) know each other by\n\
     numbers of their own, which stay: never put together a part of an original and one of its copy.\n\n\
     Examples:\n  onode tune disk.img                                show them\n  \
     onode tune --json /mnt\n  \
     onode tune copy.img uuid=random label=copy         a copy that is no longer taken for the original\n  \
     onode tune /mnt mount-options=compress=fast,relatime\n  \
-    onode tune /mnt mount-options=                     as if nobody had said anything"
+    onode tune /mnt mount-options=                     as if nobody had said anything\n  \
+    onode tune /dev/shm/heap exclusive=on              it can have snapshots from now on"
 )]
 pub struct Arguments {
     /// The directory where the volume is mounted, or an image or device spec.
@@ -86,6 +91,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         output.report(&Report { target, settings })?;
         return Ok(0);
     }
+    if let Some(exclusive) = wanted.exclusive() {
+        let changed = vec![set_exclusive(&what, &arguments.target, directory.as_deref(), exclusive)?];
+        output.report(&TunedReport { target, changed })?;
+        return Ok(0);
+    }
     let (before, after) = match directory {
         Some(directory) => on_mount(&what, &directory, &wanted)?,
         None => {
@@ -107,6 +117,17 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let changed = named.map(|(name, before, after)| SettingChanged { name, before, after }).collect();
     output.report(&TunedReport { target, changed })?;
     Ok(0)
+}
+
+/// Has one process at a time use a volume on memory, or processes share it.
+fn set_exclusive(what: &str, target: &OsStr, mounted: Option<&Path>, exclusive: bool) -> Result<SettingChanged> {
+    if let Some(directory) = mounted {
+        return Err(Error::new(Class::InUse, what, "it is mounted, and how it is opened is not changed then")
+            .hint(format!("unmount it first: onode umount {}", directory.display())));
+    }
+    let is_changed = Volume::set_exclusive(&location::spec(target)?, exclusive)?;
+    let shown = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    Ok(SettingChanged { name: "exclusive", before: shown(exclusive != is_changed), after: shown(exclusive) })
 }
 
 fn of_volume(what: &str, volume: &Volume) -> Result<Tuning> {

@@ -117,7 +117,7 @@ impl StateFolder {
             Errno::NOENT => {
                 let why = format!("there is no such {noun}, or snapshot for it, or the volume can have none");
                 let hint = "`onode snapshot list` and `onode clone list` show those that there are; a volume on \
-                    storage-class memory has none";
+                    storage-class memory has none unless it is exclusive (`onode tune`)";
                 Error::new(Class::NotFound, what, why).hint(hint)
             }
             Errno::ACCESS | Errno::PERM => {
@@ -151,11 +151,8 @@ pub fn told(path: &Path, name: &str) -> Option<String> {
 
 /// The snapshots of a volume that can have some.
 pub fn snapshots(volume: &Volume) -> Result<&Snapshots> {
-    volume.snapshots().map(AsRef::as_ref).ok_or_else(|| {
-        let what = format!("cannot use snapshots of {}", volume.spec());
-        Error::new(Class::Usage, what, "a volume on storage-class memory has none")
-            .hint("programs may change its content without a call; volumes on flash, two disks or a pool can have some")
-    })
+    let lacking = || Snapshots::lacking(volume.spec(), format!("cannot use snapshots of {}", volume.spec()));
+    volume.snapshots().map(AsRef::as_ref).ok_or_else(lacking)
 }
 
 /// A name that leads nowhere else in a path.

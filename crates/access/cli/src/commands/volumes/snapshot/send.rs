@@ -27,8 +27,8 @@ const ID: &str = "user.onode.snapshot.id";
     with the same files: on another disk, another computer, another kind of device. With --from it has only what\n\
     changed since an earlier snapshot, and the other volume must have that one. The stream is neither compressed nor\n\
     encrypted, also if the volume is.\n\n\
-    A volume that is not mounted is sent as it is without a name; so is one on storage-class memory, which has no\n\
-    snapshots.\n\n\
+    A volume that is not mounted is sent as it is without a name; so is one on storage-class memory that processes\n\
+    share, which has no snapshots.\n\n\
     Examples:\n  onode snapshot create /mnt monday\n  \
     onode send /mnt monday | onode receive backup.img     all files\n  \
     onode send /mnt tuesday --from monday | ssh host onode receive backup.img     what changed\n  \

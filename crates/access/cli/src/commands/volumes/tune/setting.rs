@@ -7,7 +7,7 @@ use onode::{Class, Error, Result, Spec, random_bytes};
 use onode_fs::{KEPT_OPTIONS_BYTES_MAX, NewTuning, check_label};
 use std::ffi::{OsStr, OsString};
 
-const NAMES: [&str; 3] = ["label", "uuid", "mount-options"];
+const NAMES: [&str; 4] = ["label", "uuid", "mount-options", "exclusive"];
 
 /// What is wanted of a volume, before it is known of which kind it is.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub struct TuneLine {
     label: Option<String>,
     uuid: Option<[u8; 16]>,
     mount_options: Option<String>,
+    exclusive: Option<bool>,
 }
 
 impl TuneLine {
@@ -45,15 +46,25 @@ impl TuneLine {
                     )));
                 }
                 "mount-options" => wanted.mount_options = Some(value.to_owned()),
+                "exclusive" => wanted.exclusive = Some(on_or_off(value).map_err(usage)?),
                 _ => return Err(usage(format!("no setting is called `{name}`")).hint(hint)),
             }
+        }
+        if wanted.exclusive.is_some() && words.len() > 1 {
+            let why = "exclusive is set alone: it changes how the volume is opened for all else".to_owned();
+            return Err(Error::new(Class::Usage, what, why).hint("call `onode tune` once more for the others"));
         }
         Ok(wanted)
     }
 
+    /// Whether one process at a time is to use the volume, if that is wanted.
+    pub const fn exclusive(&self) -> Option<bool> {
+        self.exclusive
+    }
+
     /// The settings that are said.
     pub fn names(&self) -> Vec<&'static str> {
-        let said = [self.label.is_some(), self.uuid.is_some(), self.mount_options.is_some()];
+        let said = [self.label.is_some(), self.uuid.is_some(), self.mount_options.is_some(), self.exclusive.is_some()];
         NAMES.into_iter().zip(said).filter(|(_, said)| *said).map(|(name, _)| name).collect()
     }
 
@@ -70,6 +81,14 @@ impl TuneLine {
         self.mount_options.as_deref().map_or(Ok(()), |options| kept::check(what, spec, options))?;
         let (label, uuid, mount_options) = (self.label.clone(), self.uuid, self.mount_options.clone());
         Ok(NewTuning { label, uuid, mount_options })
+    }
+}
+
+fn on_or_off(value: &str) -> std::result::Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{value}` is neither `on` nor `off`")),
     }
 }
 
@@ -109,7 +128,7 @@ impl TypedValueParser for Names {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let values = ["label=", "uuid=random", "uuid=", "mount-options="];
+        let values = ["label=", "uuid=random", "uuid=", "mount-options=", "exclusive=on", "exclusive=off"];
         Some(Box::new(values.into_iter().map(PossibleValue::new)))
     }
 }
@@ -126,10 +145,11 @@ mod tests {
     fn settings_are_names_and_values() {
         let all = wanted(&["uuid=00112233-4455-6677-8899-aabbccddeeff", "label=a=b", "mount-options=compress=fast"]);
         let all = all.expect("valid");
-        assert_eq!(all.names(), NAMES);
+        assert_eq!(all.names(), NAMES[..3]);
         assert_eq!(all.label.as_deref(), Some("a=b"));
         assert_eq!(uuid_of(&all.uuid.expect("set")), "00112233-4455-6677-8899-aabbccddeeff");
         assert!(wanted(&[]).expect("valid").is_empty());
+        assert_eq!(wanted(&["exclusive=on"]).expect("valid").exclusive(), Some(true));
         let [one, other] = [wanted(&["uuid=random"]), wanted(&["uuid=random"])].map(|drawn| drawn.expect("valid").uuid);
         assert_ne!(one, other);
     }
@@ -146,6 +166,8 @@ mod tests {
             (&["uuid=+0112233-4455-6677-8899-aabbccddeeff"], "no unique number"),
             (&["uuid=00000000-0000-0000-0000-000000000000"], "no unique number"),
             (&[&long], "512 bytes"),
+            (&["exclusive=yes"], "neither"),
+            (&["exclusive=on", "label=a"], "alone"),
         ] {
             let refused = wanted(words).expect_err(why);
             assert!(refused.class == Class::Usage && refused.why.contains(why), "{refused}");

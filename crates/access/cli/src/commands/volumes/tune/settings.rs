@@ -31,6 +31,15 @@ pub fn all_of(about: &info::Report, tuning: &Tuning) -> Vec<SettingShown> {
     if let Some(count) = about.snapshots() {
         all.push(shown("snapshots", count.to_string(), Some("`onode snapshot`")));
     }
+    if about.device() == "scm" {
+        // Where processes share it there can be none.
+        let (value, other) = if about.snapshots().is_some() {
+            ("on", "`onode tune exclusive=off`")
+        } else {
+            ("off", "`onode tune exclusive=on`")
+        };
+        all.push(shown("exclusive", value.to_owned(), Some(other)));
+    }
     let created = Timestamp { seconds: about.created_seconds(), nanoseconds: 0 };
     all.extend([
         shown("device", format!("{}: {}", about.device(), about.summary()), device_changed_by(about.device())),
