@@ -1,7 +1,7 @@
 //! Clones: on a mount, mounted alone, and in an image, of every kind of volume that can have some.
 
 use crate::common::{Expect, Place, bytes, has_fuse, wait_until};
-use crate::snapshot::{available, on_encrypted_flash, on_flash, on_two_disks, tree};
+use crate::snapshot::{available, on_encrypted_flash, on_exclusive_memory, on_flash, on_two_disks, tree};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -179,6 +179,11 @@ fn clones_of_a_mounted_flash() {
 #[test]
 fn clones_of_two_mounted_disks_with_compression() {
     on_two_disks("clone-tier", "compress=fast,writeback", mounted);
+}
+
+#[test]
+fn clones_of_a_mounted_memory() {
+    on_exclusive_memory("clone-exclusive", mounted);
 }
 
 #[test]

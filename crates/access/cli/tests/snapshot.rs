@@ -207,6 +207,18 @@ pub fn on_two_disks(name: &str, options: &str, test: OfMounted) {
     onode!("check", &spec).succeeds();
 }
 
+/// The same with a memory that one process at a time uses.
+pub fn on_exclusive_memory(name: &str, test: OfMounted) {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new(name);
+    let spec = format!("scm:{}", place.path("memory").display());
+    onode!("mkfs", format!("{spec},size=64M,exclusive=on")).succeeds();
+    test(&place, &spec, &[]);
+    onode!("check", &spec).succeeds();
+}
+
 /// The same with flash that is encrypted.
 pub fn on_encrypted_flash(name: &str, test: OfMounted) {
     if !has_fuse() {
@@ -234,6 +246,11 @@ fn snapshots_of_a_mounted_flash() {
 #[test]
 fn snapshots_of_two_mounted_disks_with_compression() {
     on_two_disks("snapshot-tier", "compress=fast", mounted);
+}
+
+#[test]
+fn snapshots_of_a_mounted_memory() {
+    on_exclusive_memory("snapshot-exclusive", mounted);
 }
 
 #[test]
