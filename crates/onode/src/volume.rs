@@ -1,8 +1,6 @@
 //! A volume: a device and the file system on it, opened and closed together.
 
 mod absent;
-#[cfg(feature = "scm")]
-mod exclusive;
 pub mod face;
 pub mod file;
 pub mod health;

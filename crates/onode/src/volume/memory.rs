@@ -1,5 +1,7 @@
 //! Volumes on memory, opened together with the blocks that a program allocates in them.
 
+mod exclusive;
+
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::open::access::{Access, Opened, Users};

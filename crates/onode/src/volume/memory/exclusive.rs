@@ -1,13 +1,13 @@
 //! Volumes on memory that one process at a time uses and whose objects nobody maps: nothing changes
 //! without a call there, so they can have snapshots, clones and limits.
 
-use super::Volume;
 use crate::error::{Class, Error, Result};
 use crate::open::access::{Access, Opened, Users, volume_error};
 use crate::open::device::refuse_member;
 use crate::open::scm::memory;
 use crate::spec::Spec;
 use crate::spec::memory::other_mode;
+use crate::volume::Volume;
 use crate::volume::layers::{Layers, Opening};
 use onode_fs::volume::VOLUME;
 use onode_object::{AttributeKey, AttributeKind, Compression, ObjectDevice as _};
