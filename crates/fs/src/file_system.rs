@@ -164,6 +164,7 @@ impl FileSystem {
         }
         self.look_whether_writable();
         self.remove_refused();
+        self.list_unlisted();
         let now = self.clock.now();
         self.give_up_quota(now.seconds);
         let any_written = self.write_back_aged(now);

@@ -200,6 +200,8 @@ pub(crate) struct State {
     pub last_orphan: Option<Timestamp>,
     /// Those that nobody uses any more and that the device had no room to remove.
     pub unremoved: BTreeSet<u64>,
+    /// Those in use that the device had no room to list as orphans.
+    pub unlisted: BTreeSet<u64>,
     /// Nodes in the order in which the sweep looks at them.
     sweep: VecDeque<u64>,
     cached_inodes: usize,
@@ -245,6 +247,7 @@ impl State {
             orphans: 0,
             last_orphan: None,
             unremoved: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
             sweep: VecDeque::new(),
             // What one call works with never goes before it is done.
             cached_inodes: options.cached_inodes.max(INODES_LEAST),

@@ -505,6 +505,31 @@ fn an_open_file_can_be_unlinked_when_there_is_no_space_to_list_it() {
     assert_eq!(device.space().objects, objects(1, 0));
 }
 
+/// It is listed as soon as there is room, and gone with the volume's orderly end.
+#[test]
+fn an_open_file_that_could_not_be_listed_is_not_left_behind() {
+    for is_closed in [false, true] {
+        let (device, clock, fs) = recorded(64 << 20);
+        let file = fs.write_file(&root(), b"/f", b"bytes", 0o644).unwrap();
+        fs.open(&root(), file, OpenFlags::default()).unwrap();
+        device.no_space_for_orphans.store(true, Ordering::Relaxed);
+        fs.unlink(ROOT, b"f").unwrap();
+        if is_closed {
+            fs.unmount().unwrap();
+        } else {
+            device.no_space_for_orphans.store(false, Ordering::Relaxed);
+            fs.tick();
+            fs.sync().unwrap();
+        }
+        drop(fs);
+        device.no_space_for_orphans.store(false, Ordering::Relaxed);
+        let fs = FileSystem::mount(device.clone(), clock.clone(), Options::default()).unwrap();
+        assert_eq!(device.space().objects, objects(1, 0), "closed: {is_closed}");
+        fs.unmount().unwrap();
+        assert_eq!(check(device.as_ref()).unwrap().findings, []);
+    }
+}
+
 /// A snapshot may keep what is removed, which needs room.
 #[test]
 fn a_file_that_cannot_be_removed_at_its_last_use_is_removed_later() {

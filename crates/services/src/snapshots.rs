@@ -242,6 +242,11 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// something is `kept` always takes some, also if it only removes.
     fn check_reserve(&self, transaction: &Transaction, stored: &mut dyn Stored, kept: bool) -> Result<()> {
         let mutations = &transaction.mutations;
+        // What a removal left for later takes little, and must not be forgotten.
+        let lists = |one: &Mutation| matches!(one, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::ORPHAN);
+        if mutations.iter().all(lists) {
+            return Ok(());
+        }
         let takes = |one: &Mutation| {
             matches!(one, Mutation::Create { .. } | Mutation::Write { .. } | Mutation::SetAttribute { .. })
         };

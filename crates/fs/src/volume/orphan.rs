@@ -93,7 +93,8 @@ impl FileSystem {
     }
 
     /// Commits an unlink. On a full device it must work (N7), but listing an orphan takes a few
-    /// bytes: then it is not listed, and only a crash before its last use ends would leave it to
+    /// bytes, and devices may keep more for that alone: then it is listed afterwards, as soon as
+    /// there is room, and only a crash before that and before its last use ends would leave it to
     /// fsck.
     pub(crate) fn commit_removal(
         &self,
@@ -110,8 +111,33 @@ impl FileSystem {
         let mut unlisted = transaction.clone();
         unlisted.mutations.retain(|mutation| !is_mark(mutation));
         match self.commit(state, transaction) {
-            Err(error) if error.kind == ErrorKind::NoSpace => self.commit(state, unlisted),
+            Err(error) if error.kind == ErrorKind::NoSpace => {
+                self.commit(state, unlisted)?;
+                if self.list_orphan(state, number).is_err() {
+                    state.unlisted.insert(number.0);
+                }
+                Ok(())
+            }
             other => other,
+        }
+    }
+
+    /// Lists what has lost its name already. It takes so little that nothing is left out for it of
+    /// what files were promised.
+    fn list_orphan(&self, state: &mut State, number: InodeNumber) -> Result<()> {
+        let mut transaction = Transaction::new();
+        Self::add_orphan(&mut transaction, number);
+        self.commit_promised(state, transaction)
+    }
+
+    /// Lists what there was no room to list, until there is none again.
+    pub(crate) fn list_unlisted(&self) {
+        let state = &mut *self.lock();
+        while let Some(number) = state.unlisted.first().copied() {
+            if self.list_orphan(state, InodeNumber(number)).is_err() {
+                return;
+            }
+            state.unlisted.pop_first();
         }
     }
 
@@ -162,6 +188,7 @@ impl FileSystem {
         let mut transaction = Transaction::new();
         let prepared = self.remove_file(number.object(), has_xattrs, &mut transaction);
         Self::remove_orphan_mark(&mut transaction, number);
+        state.unlisted.remove(&number.0);
         if prepared.is_ok() && self.commit(state, transaction).is_ok() {
             state.orphans = state.orphans.saturating_sub(1);
             self.object_gone(state, number);
@@ -188,15 +215,18 @@ impl FileSystem {
         }
     }
 
-    /// The same before the volume is closed: what is refused even then is listed, for the next
-    /// mount.
+    /// The same before the volume is closed, with what is still in use and not listed: nobody
+    /// uses it after that. What is refused even then is listed, for the next mount.
     pub(crate) fn leave_refused(&self) {
+        {
+            let state = &mut *self.lock();
+            let mut unlisted = std::mem::take(&mut state.unlisted);
+            state.unremoved.append(&mut unlisted);
+        }
         self.remove_refused();
         let state = &mut *self.lock();
         while let Some(number) = state.unremoved.pop_first() {
-            let mut transaction = Transaction::new();
-            Self::add_orphan(&mut transaction, InodeNumber(number));
-            if self.commit(state, transaction).is_err() {
+            if self.list_orphan(state, InodeNumber(number)).is_err() {
                 return;
             }
         }
