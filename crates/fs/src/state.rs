@@ -349,12 +349,13 @@ impl State {
 
     /// So much is set aside from now on.
     fn set_promised(&mut self, promised: u64) {
-        if let Some(ledger) = &self.ledger {
-            // It wraps around, so less is added like more.
-            ledger.fetch_add(promised.wrapping_sub(self.promised), Ordering::Relaxed);
+        // It wraps around, so less is added like more.
+        let more = promised.wrapping_sub(self.promised);
+        if let Some(ledger) = self.ledger.as_ref().filter(|ledger| !Arc::ptr_eq(ledger, &self.set_aside)) {
+            ledger.fetch_add(more, Ordering::Relaxed);
         }
+        self.set_aside.fetch_add(more, Ordering::Relaxed);
         self.promised = promised;
-        self.set_aside.store(promised, Ordering::Relaxed);
     }
 
     /// Space that is neither used nor set aside.

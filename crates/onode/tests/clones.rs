@@ -223,3 +223,34 @@ fn a_clone_is_compressed_as_its_volume_is() {
     assert!(volume.read("/a").unwrap() == line);
     volume.close().unwrap();
 }
+
+/// What a transaction of the volume writes is not the space that a clone has promised to programs.
+#[test]
+fn a_transaction_leaves_alone_what_a_clone_has_promised() {
+    let folder = Folder::new("clones-promise");
+    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    let clone = clone_of(&volume, "work", None);
+    let mut accepted = 0;
+    while write(&clone, &format!("/{accepted}"), &content(accepted, 1)).is_ok() {
+        accepted += 1;
+        if volume.files().device().promisable() < accepted * FILE_BYTES as u64 * 3 / 2 {
+            break;
+        }
+    }
+    for round in 0..200 {
+        let transaction = volume.begin(Default::default()).unwrap();
+        if transaction.volume().write(format!("/in-{round}"), vec![round; 30_000]).is_err() {
+            break;
+        }
+        match transaction.commit() {
+            Ok(_) => {}
+            Err(error) if error.class == Class::VolumeFull => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    clone.sync().unwrap();
+    for file in 0..accepted {
+        assert_eq!(clone.read_file(format!("/{file}").as_bytes()).unwrap(), content(file, 1));
+    }
+}

@@ -72,12 +72,14 @@ impl FileSystem {
     }
 
     /// Other file systems use the device's space, too: what all of them have set aside is in this
-    /// ledger. `None`: there are no others any more, or this one goes.
+    /// ledger, which may be what [`set_aside`](Self::set_aside) of one of them returns. `None`:
+    /// there are no others any more, or this one goes.
     pub fn share_space(&self, ledger: Option<&Arc<AtomicU64>>) {
         self.lock().share_space(ledger.cloned());
     }
 
-    /// What is set aside for files that are not written yet, as it is at any moment.
+    /// What is set aside for files that are not written yet, as it is at any moment, with what others
+    /// set aside for whom it is the ledger ([`share_space`](Self::share_space)).
     #[must_use]
     pub fn set_aside(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lock().set_aside)

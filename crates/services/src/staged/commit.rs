@@ -62,8 +62,9 @@ impl<D: ObjectDevice + ?Sized> View<D> {
                 staged.inner.sync(SyncScope::All)?;
             }
         } else if staged.goes_at_once(&plan)? {
+            staged.leave_room_at_once(&plan, self.set_aside())?;
             staged.commit_at_once(plan, durability)?;
-        } else if let Err(error) = staged.commit_by_record(&plan, durability) {
+        } else if let Err(error) = staged.commit_by_record(&plan, durability, self.set_aside()) {
             if staged.check_whole().is_err() {
                 // It has happened all the same: the next mount needs what is hidden.
                 state.shadows = Shadows::new();
@@ -129,8 +130,8 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         self.commit_unlisting(mutations, &shown, durability)
     }
 
-    /// A record of everything first, and then everything.
-    fn commit_by_record(&self, plan: &StagedPlan, durability: Durability) -> Result<()> {
+    /// A record of everything first, and then everything; what hosts have set aside is left alone.
+    fn commit_by_record(&self, plan: &StagedPlan, durability: Durability, set_aside: u64) -> Result<()> {
         if self.inner.share().is_some_and(|share| share.has_others()) {
             let why = "other processes use the memory, and would see a half of a transaction of this size";
             return Err(Error::new(ErrorKind::Busy, why));
@@ -145,7 +146,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         }
         let needs = plan.needs(self.inner.as_ref());
         let needs = needs + needs / MARGIN_PART + MARGIN_BYTES;
-        self.leave_room(needs + record.len() as u64)?;
+        self.leave_room(needs + record.len() as u64, set_aside)?;
         self.begin_list()?;
         let point = |durability| {
             let mut transaction = Transaction::new();
@@ -156,7 +157,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             point(durability)?;
         }
         if let Err(error) =
-            self.write_record(&record).and_then(|()| self.leave_room(needs)).and_then(|()| point(durability))
+            self.write_record(&record).and_then(|()| self.leave_room(needs, set_aside)).and_then(|()| point(durability))
         {
             // Nothing has happened; what is left of it is in nobody's way.
             let mut transaction = Transaction::new();
@@ -184,8 +185,16 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
         self.inner.sync(SyncScope::All)
     }
 
-    fn leave_room(&self, needs: u64) -> Result<()> {
-        let left = self.inner.promisable();
+    /// The device knows best what has room in it, but not what hosts have set aside.
+    fn leave_room_at_once(&self, plan: &StagedPlan, set_aside: u64) -> Result<()> {
+        match if set_aside > 0 { plan.needs(self.inner.as_ref()) } else { 0 } {
+            0 => Ok(()),
+            needs => self.leave_room(needs, set_aside),
+        }
+    }
+
+    fn leave_room(&self, needs: u64, set_aside: u64) -> Result<()> {
+        let left = self.inner.promisable().saturating_sub(set_aside);
         if needs > left {
             let why = format!("the transaction needs {needs} bytes to be put in place, and {left} are left");
             return Err(Error::new(ErrorKind::NoSpace, why));

@@ -49,7 +49,7 @@ pub struct View<D: ObjectDevice + ?Sized> {
     staged: Arc<Staged<D>>,
     /// It shows what a cut left half done, and takes no changes.
     is_fixed: bool,
-    /// Space that the host of the device has set aside for what it has not written yet.
+    /// Space that hosts of the device have set aside for what they have not written yet.
     set_aside: Arc<AtomicU64>,
     state: Mutex<ViewState, rank::StagedView>,
 }
@@ -144,7 +144,12 @@ impl<D: ObjectDevice + ?Sized> View<D> {
 
     /// Space that the view may use.
     fn room(&self) -> u64 {
-        self.staged.inner.space().available.saturating_sub(self.set_aside.load(Ordering::Relaxed))
+        self.staged.inner.space().available.saturating_sub(self.set_aside())
+    }
+
+    /// Space that is for others.
+    pub(crate) fn set_aside(&self) -> u64 {
+        self.set_aside.load(Ordering::Relaxed)
     }
 
     /// Whether nothing was changed.

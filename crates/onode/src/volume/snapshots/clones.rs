@@ -32,7 +32,8 @@ pub struct Clones {
     clock: Arc<dyn Clock>,
     /// Those that are used, by their numbers.
     open: Mutex<BTreeMap<u32, Volume>, rank::ClonesOpen>,
-    /// What the volume and its clones have set aside of the space of the device.
+    /// What the volume and its clones have set aside of the space of the device: that of the volume,
+    /// which transactions leave alone.
     ledger: Arc<AtomicU64>,
 }
 
@@ -46,7 +47,8 @@ impl Clones {
     pub(crate) fn new(states: States, snapshots: &Arc<Snapshots>) -> Arc<Self> {
         let (spec, clock) = (snapshots.spec.clone(), Arc::clone(&snapshots.clock));
         let (snapshots, files) = (Arc::clone(snapshots), Arc::clone(&snapshots.files));
-        Arc::new(Self { spec, states, snapshots, files, clock, open: Mutex::default(), ledger: Arc::default() })
+        let ledger = files.set_aside();
+        Arc::new(Self { spec, states, snapshots, files, clock, open: Mutex::default(), ledger })
     }
 
     /// Those that there are, in the order in which they were made.

@@ -9,7 +9,6 @@ use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, Mutation,
     ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
 };
-use std::sync::atomic::Ordering;
 
 /// Content that stays in memory, beyond what may, because it finds no room elsewhere.
 const UNSPILLED_BYTES_MAX: usize = 8 << 20;
@@ -146,7 +145,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
     fn promisable(&self) -> u64 {
         let state = self.state();
         let held = (state.entry_bytes + state.held_bytes) as u64;
-        self.staged.inner.promisable().saturating_sub(held + self.set_aside.load(Ordering::Relaxed))
+        self.staged.inner.promisable().saturating_sub(held + self.set_aside())
     }
 
     fn maintain(&self, _: u32) -> Result<Maintenance> {
