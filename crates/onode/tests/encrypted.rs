@@ -194,3 +194,35 @@ fn a_clone_of_an_encrypted_volume_is_encrypted() {
         assert!(!image.windows(plain.len()).any(|window| window == plain), "plain text lies in the image");
     }
 }
+
+/// A snapshot keeps all that was there, and no byte more has room: the volume is mounted all the
+/// same, and deleting the snapshot makes room.
+#[test]
+fn an_encrypted_volume_full_with_snapshots_can_be_opened() {
+    let folder = Folder::new("encrypted-full");
+    let spec = made(&folder, "").swap_remove(0);
+    let mut volume = open(&spec);
+    put(&volume, "/kept", &[1; 100_000]);
+    for round in 0..40 {
+        let taken = volume.snapshots().unwrap().take(&format!("round-{round}"));
+        for bytes in [300_000, 3_000, 1] {
+            let write = |name: usize| {
+                let path = format!("/{round}-{bytes}-{name}");
+                volume.files().write_file(&Caller::root(), path.as_bytes(), &vec![round; bytes], 0o644).is_ok()
+            };
+            (0..200).all(write);
+        }
+        let gone: Vec<_> = volume.files().list(InodeNumber::ROOT).unwrap().into_iter().take(20).collect();
+        gone.iter().for_each(|one| _ = volume.files().unlink(InodeNumber::ROOT, &one.name));
+        volume.close().unwrap();
+        drop(volume);
+        volume = open(&spec);
+        if taken.is_err() {
+            break;
+        }
+    }
+    for snapshot in volume.snapshots().unwrap().list() {
+        volume.snapshots().unwrap().delete(&snapshot.name).unwrap();
+    }
+    volume.close().unwrap();
+}

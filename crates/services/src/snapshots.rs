@@ -242,8 +242,13 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
     /// something is `kept` always takes some, also if it only removes.
     fn check_reserve(&self, transaction: &Transaction, stored: &mut dyn Stored, kept: bool) -> Result<()> {
         let mutations = &transaction.mutations;
-        // What a removal left for later takes little, and must not be forgotten.
-        let lists = |one: &Mutation| matches!(one, Mutation::SetAttribute { key, .. } if key.kind == AttributeKind::ORPHAN);
+        // What a removal left for later takes little, and must not be forgotten; encryption pays
+        // for it with punches of nothing. Nor must a mount fail that notes its beginning.
+        let lists = |one: &Mutation| match one {
+            Mutation::SetAttribute { key, .. } => [AttributeKind::ORPHAN, AttributeKind::SERVICE].contains(&key.kind),
+            Mutation::Punch { length, .. } => *length == 0,
+            _ => false,
+        };
         if mutations.iter().all(lists) {
             return Ok(());
         }
