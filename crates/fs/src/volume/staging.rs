@@ -78,8 +78,8 @@ impl FileSystem {
         self.lock().share_space(ledger.cloned());
     }
 
-    /// What is set aside for files that are not written yet, as it is at any moment, with what others
-    /// set aside for whom it is the ledger ([`share_space`](Self::share_space)).
+    /// What is set aside for files that are not written yet, as it is at any moment, with what
+    /// others set aside for whom it is the ledger ([`share_space`](Self::share_space)).
     #[must_use]
     pub fn set_aside(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lock().set_aside)

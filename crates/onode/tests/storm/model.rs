@@ -1,5 +1,6 @@
-//! What a volume should hold: files, directories and symbolic links with their names and attributes,
-//! in memory. A copy costs next to nothing, so that every state since the last sync can be kept.
+//! What a volume should hold: files, directories and symbolic links with their names and
+//! attributes, in memory. A copy costs next to nothing, so that every state since the last sync can
+//! be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

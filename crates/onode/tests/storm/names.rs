@@ -72,10 +72,10 @@ impl Hand<'_> {
             Some((name, old)) => (name, Some(old)),
             None => (self.luck.name('r'), None),
         };
-        if old.is_some() && self.luck.one_in(4) {
-            return self.exchange(&from, &Place { directory: to_directory, name, file: old.expect("a file") });
-        }
         if let Some(old) = old {
+            if self.luck.one_in(4) {
+                return self.exchange(&from, &Place { directory: to_directory, name, file: old });
+            }
             let is_empty = !self.tree.model.is_directory(old) || self.tree.model.names(old).is_empty();
             if old == from.file || is_directory != self.tree.model.is_directory(old) || !is_empty {
                 return;

@@ -184,7 +184,8 @@ impl Tree {
     }
 }
 
-/// What is written at once: more of it may be there in part after a crash, in the order of the file.
+/// What is written at once: more of it may be there in part after a crash, in the order of the
+/// file.
 const AT_ONCE: usize = 32 << 10;
 
 /// Whether content is one of those that a file had, or for a large file has each byte of one.

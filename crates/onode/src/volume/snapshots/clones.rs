@@ -32,8 +32,8 @@ pub struct Clones {
     clock: Arc<dyn Clock>,
     /// Those that are used, by their numbers.
     open: Mutex<BTreeMap<u32, Volume>, rank::ClonesOpen>,
-    /// What the volume and its clones have set aside of the space of the device: that of the volume,
-    /// which transactions leave alone.
+    /// What the volume and its clones have set aside of the space of the device: that of the
+    /// volume, which transactions leave alone.
     ledger: Arc<AtomicU64>,
 }
 
