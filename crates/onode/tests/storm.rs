@@ -6,6 +6,7 @@
 //!
 //! Each sequence follows from its seed: `ONODE_STORM_SEED` runs one alone, `ONODE_STORM_SEEDS` so
 //! many (16 of each kind if not given), `ONODE_STORM_STEPS` steps of each (1,500 if not given);
+//! `ONODE_STORM_CLONES` is how many clones there are at a time (none if not given), and
 //! `ONODE_STORM_TELLS` tells every step.
 
 mod end;

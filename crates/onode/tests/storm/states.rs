@@ -6,8 +6,7 @@ use onode::{Class, Error};
 
 /// Snapshots at a time.
 const SNAPSHOTS: usize = 3;
-/// Clones at a time.
-const CLONES: usize = 2;
+const CLONES: u64 = 0;
 
 impl Storm {
     /// Whether it was done: a full volume may refuse it.
@@ -50,7 +49,7 @@ impl Storm {
     /// A clone of a snapshot, or of the files of now.
     pub fn make_clone(&mut self) {
         let Some((_, clones)) = self.states() else { return };
-        if self.clones.len() == CLONES {
+        if self.clones.len() as u64 == super::setting("ONODE_STORM_CLONES").unwrap_or(CLONES) {
             return;
         }
         let name = self.luck.name('C');
