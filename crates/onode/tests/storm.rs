@@ -109,6 +109,12 @@ fn memory() {
     storms(&Kind { name: "storm-memory", spec: "scm:DIR/heap,NEW", settings: "size=4M", ..FLASH });
 }
 
+/// With snapshots, which a memory that processes share cannot have.
+#[test]
+fn exclusive_memory() {
+    storms(&Kind { name: "storm-exclusive", spec: "scm:DIR/heap,NEW", settings: "size=6M,exclusive=on", ..FLASH });
+}
+
 #[test]
 fn two_disks() {
     storms(&DISKS);
