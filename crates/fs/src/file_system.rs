@@ -318,7 +318,7 @@ impl FileSystem {
     pub(crate) fn commit(&self, state: &mut State, transaction: Transaction) -> Result<()> {
         match growth_of(&transaction) {
             Some(demand) => self.leave_room(state, &demand)?,
-            None => self.leave_room_beside(state, &transaction),
+            None => self.leave_room_beside(state, &transaction)?,
         }
         self.commit_promised(state, transaction)
     }

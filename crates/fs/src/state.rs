@@ -333,6 +333,11 @@ impl State {
         self.space = 0;
     }
 
+    /// Whether anybody has set aside some of the device's space.
+    pub(crate) fn is_any_set_aside(&self) -> bool {
+        self.promised > 0 || self.set_aside_by_others() > 0
+    }
+
     /// What others have set aside of the device's space.
     pub(crate) fn set_aside_by_others(&self) -> u64 {
         let all = self.ledger.as_ref().map_or(0, |ledger| ledger.load(Ordering::Relaxed));

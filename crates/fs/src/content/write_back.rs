@@ -286,9 +286,13 @@ impl FileSystem {
 
     /// Leaves room for what is dirty before a change that takes something away, or puts as much in
     /// its place: where something is kept of it the dirty files go first if there is little.
-    pub(crate) fn leave_room_beside(&self, state: &mut State, transaction: &Transaction) {
+    ///
+    /// # Errors
+    /// `NoSpace` if there is too little beside what other file systems on the device have set
+    /// aside: their files cannot go first.
+    pub(crate) fn leave_room_beside(&self, state: &mut State, transaction: &Transaction) -> Result<()> {
         if self.device.space_to_replace(0) == 0 {
-            return;
+            return Ok(());
         }
         let cut = |mutation: &Mutation| match mutation {
             Mutation::Remove { object } | Mutation::Truncate { object, .. } => {
@@ -298,10 +302,14 @@ impl FileSystem {
             _ => 0,
         };
         let needs = transaction.mutations.iter().map(|one| self.device.space_to_replace(cut(one))).sum::<u64>();
-        if state.promised > 0 {
+        if state.is_any_set_aside() {
             self.find_room(state, needs);
         }
+        if needs > state.budget() && state.set_aside_by_others() > 0 {
+            return Err(Error::new(ErrorKind::NoSpace, ""));
+        }
         state.space = state.space.saturating_sub(needs);
+        Ok(())
     }
 
     /// Leaves room for what is dirty before a change that the device gets at once: if that is not
@@ -310,7 +318,7 @@ impl FileSystem {
         let needs = self.device.space_for(demand);
         self.find_room(state, needs);
         // With nothing set aside the device knows best.
-        if needs > state.budget() && state.promised > 0 {
+        if needs > state.budget() && state.is_any_set_aside() {
             return Err(Error::new(ErrorKind::NoSpace, ""));
         }
         state.space = state.space.saturating_sub(needs);

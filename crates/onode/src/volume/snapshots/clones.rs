@@ -176,10 +176,10 @@ impl Clones {
     pub fn close(&self) -> Result<()> {
         let closed = std::mem::take(&mut *self.open.lock());
         let mut result = Ok(());
-        self.files.share_space(None);
         for volume in closed.values() {
             result = result.and(volume.close());
         }
+        self.files.share_space(None);
         result
     }
 
