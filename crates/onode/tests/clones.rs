@@ -2,7 +2,7 @@
 
 use crate::common::Folder;
 use onode::{Class, FileSystem, MountOptions, Spec, Volume};
-use onode_fs::Caller;
+use onode_fs::{Caller, Follow};
 use onode_object::Compression;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -253,4 +253,54 @@ fn a_transaction_leaves_alone_what_a_clone_has_promised() {
     for file in 0..accepted {
         assert_eq!(clone.read_file(format!("/{file}").as_bytes()).unwrap(), content(file, 1));
     }
+}
+
+/// What the volume writes over, removes and makes is not the space that a clone has promised: all
+/// of it takes some where snapshots keep what was there.
+#[test]
+fn a_full_volume_leaves_alone_what_a_clone_has_promised() {
+    let folder = Folder::new("clones-promise-full");
+    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    let files = volume.files();
+    let mut stored = 0;
+    // A sync each time: nothing of the volume waits later.
+    while volume.files().device().promisable() > 3_500_000 {
+        volume.write(format!("/{stored}"), content(stored, 1)).unwrap();
+        volume.sync().unwrap();
+        stored += 1;
+    }
+    let clone = clone_of(&volume, "work", None);
+    let mut accepted = 0;
+    while accepted < 5 && write(&clone, &format!("/new-{accepted}"), &content(accepted, 2)).is_ok() {
+        accepted += 1;
+    }
+    let small = |name: String| write(files, &name, &[7; 100]);
+    let (mut refused, mut number) = (0, 0);
+    while refused < 40 && number < 4_000 {
+        number += 1;
+        let file = u64::from(number % stored as u32);
+        let done = match number % 4 {
+            0 => small(format!("/small-{number}")),
+            1 => files.remove_all(format!("/small-{}", number - 1).as_bytes()).map(drop),
+            _ => {
+                let inode = files.resolve(format!("/{file}").as_bytes(), Follow::No).unwrap();
+                let piece = &content(file, 3)[..20_000];
+                files.write(&Caller::root(), inode, u64::from(number % 9) * 20_000, piece).map(drop)
+            }
+        };
+        match done {
+            Ok(()) => {}
+            Err(error) if error.kind == onode_base::ErrorKind::NoSpace => refused += 1,
+            Err(error) if error.kind == onode_base::ErrorKind::NotFound => {}
+            Err(error) => panic!("{error}"),
+        }
+        files.write_back().unwrap();
+    }
+    assert!(refused >= 40 && accepted > 2, "it was full: {refused} refused, {accepted} accepted");
+    clone.sync().unwrap();
+    for file in 0..accepted {
+        assert_eq!(clone.read_file(format!("/new-{file}").as_bytes()).unwrap(), content(file, 2));
+    }
+    volume.close().unwrap();
 }

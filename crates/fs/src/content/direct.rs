@@ -119,7 +119,8 @@ impl FileSystem {
     /// When nothing can be set aside any more: writes at once, as much as the device takes, over
     /// bytes of a file that it has, or into space that it gives only to data in hand. What is
     /// written over needs space only until it is given up, and the device keeps some for that.
-    /// `None` if there is no room.
+    /// `None` if there is no room, or others have set some aside: what is kept of what is written
+    /// over would take of that.
     pub(crate) fn write_when_full(
         &self,
         state: &mut State,
@@ -128,6 +129,9 @@ impl FileSystem {
         offset: u64,
         data: &[u8],
     ) -> Result<Option<usize>> {
+        if state.set_aside_by_others() > 0 {
+            return Ok(None);
+        }
         let mut length = data.len().min(MOST_WHEN_FULL_BYTES);
         // The device was told of the cut alone, because space ran short: after a close only a sync
         // keeps the file from being found empty.

@@ -6,7 +6,6 @@ use onode::{Class, Error};
 
 /// Snapshots at a time.
 const SNAPSHOTS: usize = 3;
-const CLONES: u64 = 0;
 
 impl Storm {
     /// Whether it was done: a full volume may refuse it.
@@ -49,7 +48,7 @@ impl Storm {
     /// A clone of a snapshot, or of the files of now.
     pub fn make_clone(&mut self) {
         let Some((_, clones)) = self.states() else { return };
-        if self.clones.len() as u64 == super::setting("ONODE_STORM_CLONES").unwrap_or(CLONES) {
+        if self.clones.len() as u64 == self.clones_max {
             return;
         }
         let name = self.luck.name('C');

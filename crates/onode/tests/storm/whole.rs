@@ -33,6 +33,8 @@ pub struct Storm {
     pub tree: Tree,
     pub snapshots: Vec<Kept>,
     pub clones: Vec<Cloned>,
+    /// Clones at a time.
+    pub clones_max: u64,
     compression: Compression,
     /// To what size the volume is on its way.
     pub shrinks_to: Option<u64>,
@@ -76,6 +78,7 @@ impl Storm {
             tree: Tree::new(Model::new()),
             snapshots: Vec::new(),
             clones: Vec::new(),
+            clones_max: super::setting("ONODE_STORM_CLONES").unwrap_or(kind.clones),
             compression: kind.compression,
             shrinks_to: None,
             first_bytes: None,
