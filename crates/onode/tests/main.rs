@@ -7,6 +7,7 @@ mod common;
 #[path = "common/compressed.rs"]
 mod compressed;
 mod content;
+mod exclusive;
 mod file;
 mod fill;
 mod flush_budgets;
