@@ -5,7 +5,7 @@
 //! leaves nothing behind.
 //!
 //! Each sequence follows from its seed: `ONODE_STORM_SEED` runs one alone, `ONODE_STORM_SEEDS` so
-//! many (16 of each kind if not given), `ONODE_STORM_STEPS` steps of each (1,500 if not given);
+//! many (8 of each kind if not given), `ONODE_STORM_STEPS` steps of each (1,500 if not given);
 //! `ONODE_STORM_CLONES` is how many clones there are at a time (at most two if not given), and
 //! `ONODE_STORM_TELLS` tells every step.
 
@@ -50,7 +50,7 @@ fn storms(kind: &Kind) {
     let steps = setting("ONODE_STORM_STEPS").unwrap_or(1_500);
     let seeds = match setting("ONODE_STORM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 1..1 + setting("ONODE_STORM_SEEDS").unwrap_or(16),
+        None => 1..1 + setting("ONODE_STORM_SEEDS").unwrap_or(8),
     };
     let (mut refused, mut limited, count) = (0, 0, seeds.end - seeds.start);
     for seed in seeds {
