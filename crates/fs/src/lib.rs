@@ -43,6 +43,7 @@ pub use quota::count::QuotaCount;
 pub use quota::record::merge_quotas;
 pub use quota::told::{QUOTA, QUOTA_COUNT, QUOTA_FROM, QuotaLine, QuotaRequest};
 pub use quota::{Quota, QuotaLimits, QuotaSubject, QuotaUse};
+pub use state::shared_space::SharedSpace;
 pub use types::{
     Allocate, Attributes, Block, Caller, DirectoryEntry, FileHandle, FileType, InodeNumber, OpenFlags, RenameFlags,
     Seek, SetAttributes, SetTime, StatFs, Statistics, XattrFlags,

@@ -8,6 +8,7 @@ pub mod handle;
 pub mod handles;
 pub mod hash;
 pub mod lookups;
+pub mod shared_space;
 
 use crate::content::cluster::{DirtyRanges, blocks_of};
 use crate::inodes::inode::Inode;
@@ -18,6 +19,7 @@ use crate::state::advice::Advice;
 use crate::state::handles::{Handles, OpenFile};
 use crate::state::hash::NumberMap;
 use crate::state::lookups::Lookups;
+use crate::state::shared_space::SharedSpace;
 use crate::types::{Attributes, FileHandle, FileType, InodeNumber, Statistics};
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::{Demand, ObjectDevice};
@@ -223,9 +225,8 @@ pub(crate) struct State {
     pub quotas: QuotaTable,
     /// Views of the device, which use its space, too, are open.
     pub has_views: bool,
-    /// What all file systems on the device have set aside, this one among them, if there are
-    /// several.
-    ledger: Option<Arc<AtomicU64>>,
+    /// What all file systems on the device share, this one among them, if there are several.
+    shared: Option<SharedSpace>,
     /// Ids reserved and not yet used.
     pub ids: std::ops::Range<u64>,
     pub handles: Handles,
@@ -261,7 +262,7 @@ impl State {
             set_aside: Arc::default(),
             quotas: QuotaTable::default(),
             has_views: false,
-            ledger: None,
+            shared: None,
             ids: 0..0,
             handles: Handles::default(),
             directory_moves: 0,
@@ -325,7 +326,7 @@ impl State {
 
     /// Whether others use the device's space, too: then it is asked each time.
     pub(crate) const fn shares_space(&self) -> bool {
-        self.has_views || self.ledger.is_some()
+        self.has_views || self.shared.is_some()
     }
 
     /// The device is asked how much room there is before anything is promised again.
@@ -340,15 +341,20 @@ impl State {
 
     /// What others have set aside of the device's space.
     pub(crate) fn set_aside_by_others(&self) -> u64 {
-        let all = self.ledger.as_ref().map_or(0, |ledger| ledger.load(Ordering::Relaxed));
+        let all = self.shared.as_ref().map_or(0, |shared| shared.ledger.load(Ordering::Relaxed));
         all.saturating_sub(self.promised)
     }
 
-    /// Takes part in a ledger of what is set aside, or in none any more.
-    pub(crate) fn share_space(&mut self, ledger: Option<Arc<AtomicU64>>) {
+    /// What it shares with others.
+    pub(crate) const fn shared_space(&self) -> Option<&SharedSpace> {
+        self.shared.as_ref()
+    }
+
+    /// Takes part in what file systems on a device share, or in nothing any more.
+    pub(crate) fn share_space(&mut self, shared: Option<SharedSpace>) {
         let promised = self.promised;
         self.set_promised(0);
-        (self.ledger, self.space) = (ledger, 0);
+        (self.shared, self.space) = (shared, 0);
         self.set_promised(promised);
     }
 
@@ -356,7 +362,8 @@ impl State {
     fn set_promised(&mut self, promised: u64) {
         // It wraps around, so less is added like more.
         let more = promised.wrapping_sub(self.promised);
-        if let Some(ledger) = self.ledger.as_ref().filter(|ledger| !Arc::ptr_eq(ledger, &self.set_aside)) {
+        let ledger = self.shared.as_ref().map(|shared| &shared.ledger);
+        if let Some(ledger) = ledger.filter(|ledger| !Arc::ptr_eq(ledger, &self.set_aside)) {
             ledger.fetch_add(more, Ordering::Relaxed);
         }
         self.set_aside.fetch_add(more, Ordering::Relaxed);

@@ -304,3 +304,39 @@ fn a_full_volume_leaves_alone_what_a_clone_has_promised() {
     }
     volume.close().unwrap();
 }
+
+/// Removing is not refused on a full volume because a clone has not written yet what it accepted.
+#[test]
+fn a_full_volume_removes_beside_what_a_clone_has_not_written() {
+    let folder = Folder::new("clones-removal");
+    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    let mut stored = 0;
+    while volume.files().device().promisable() > 1_200_000 {
+        volume.write(format!("/{stored}"), content(stored, 1)).unwrap();
+        volume.sync().unwrap();
+        stored += 1;
+    }
+    let clone = clone_of(&volume, "work", None);
+    let accepted = 100;
+    for file in 0..accepted {
+        write(&clone, &format!("/new-{file}"), &[file as u8; 3_000]).unwrap();
+    }
+    let set_aside = || clone.set_aside().load(std::sync::atomic::Ordering::Relaxed);
+    for file in 0.. {
+        if volume.files().device().promisable() < set_aside() + 12_000 {
+            break;
+        }
+        volume.write(format!("/small-{file}"), [7; 2_000]).unwrap();
+        volume.sync().unwrap();
+    }
+    assert!(set_aside() > 200_000, "{} bytes wait", set_aside());
+    for file in 0..5 {
+        volume.remove_all(format!("/{file}")).unwrap();
+    }
+    clone.sync().unwrap();
+    for file in 0..accepted {
+        assert_eq!(clone.read_file(format!("/new-{file}").as_bytes()).unwrap(), [file as u8; 3_000]);
+    }
+    volume.close().unwrap();
+}

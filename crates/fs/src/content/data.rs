@@ -83,7 +83,7 @@ impl FileSystem {
     /// `NoSpace` if nothing fits, `TooLarge`, `ReadOnly`; as [`read`](Self::read).
     pub fn write(&self, caller: &Caller, number: InodeNumber, offset: u64, data: &[u8]) -> Result<usize> {
         self.check_writable()?;
-        self.write_locked(&mut self.lock(), caller, number, offset, data)
+        self.beside_others(|| self.write_locked(&mut self.lock(), caller, number, offset, data))
     }
 
     /// Writes `data` behind the last byte there is, whoever wrote that; as [`write`](Self::write).
@@ -92,9 +92,11 @@ impl FileSystem {
     /// As [`write`](Self::write).
     pub fn append(&self, caller: &Caller, number: InodeNumber, data: &[u8]) -> Result<usize> {
         self.check_writable()?;
-        let state = &mut *self.lock();
-        let end = self.node(state, number)?.size;
-        self.write_locked(state, caller, number, end, data)
+        self.beside_others(|| {
+            let state = &mut *self.lock();
+            let end = self.node(state, number)?.size;
+            self.write_locked(state, caller, number, end, data)
+        })
     }
 
     fn write_locked(

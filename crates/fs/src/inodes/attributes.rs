@@ -27,6 +27,10 @@ impl FileSystem {
     /// # Errors
     /// `ReadOnly`, `TooLarge`, `IsDirectory` or `Invalid` for a size of what has none.
     pub fn set_attributes(&self, caller: &Caller, number: InodeNumber, change: &SetAttributes) -> Result<Attributes> {
+        self.beside_others(|| self.set_attributes_once(caller, number, change))
+    }
+
+    fn set_attributes_once(&self, caller: &Caller, number: InodeNumber, change: &SetAttributes) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
         self.node(state, number)?;

@@ -395,7 +395,7 @@ impl FileSystem {
     /// # Errors
     /// `IsDirectory`; as [`lookup`](Self::lookup).
     pub fn unlink(&self, parent: InodeNumber, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, Removal::File).map(|_| ())
+        self.beside_others(|| self.remove_name(parent, name, Removal::File).map(|_| ()))
     }
 
     /// Removes an empty directory.
@@ -406,7 +406,7 @@ impl FileSystem {
         match name {
             b"." => Err(Error::new(ErrorKind::Invalid, "`.` cannot be removed")),
             b".." => Err(Error::new(ErrorKind::NotEmpty, "`..` cannot be removed")),
-            _ => self.remove_name(parent, name, Removal::Directory).map(|_| ()),
+            _ => self.beside_others(|| self.remove_name(parent, name, Removal::Directory).map(|_| ())),
         }
     }
 

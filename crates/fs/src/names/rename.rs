@@ -51,7 +51,7 @@ impl FileSystem {
     ) -> Result<()> {
         let from = RenameEnd { directory: from_directory, name: from_name };
         let to = RenameEnd { directory: to_directory, name: to_name };
-        self.rename_ends(from, to, flags, None)
+        self.beside_others(|| self.rename_ends(from, to, flags, None))
     }
 
     /// The same, and a whiteout of `caller` takes the old name in the same transaction: a character
@@ -69,7 +69,7 @@ impl FileSystem {
         if flags == RenameFlags::Exchange {
             return Err(Error::new(ErrorKind::Invalid, "an exchange leaves no name free for a whiteout"));
         }
-        self.rename_ends(from, to, flags, Some(caller))
+        self.beside_others(|| self.rename_ends(from, to, flags, Some(caller)))
     }
 
     fn rename_ends(

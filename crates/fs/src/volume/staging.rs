@@ -71,15 +71,8 @@ impl FileSystem {
         (state.has_views, state.space) = (false, 0);
     }
 
-    /// Other file systems use the device's space, too: what all of them have set aside is in this
-    /// ledger, which may be what [`set_aside`](Self::set_aside) of one of them returns. `None`:
-    /// there are no others any more, or this one goes.
-    pub fn share_space(&self, ledger: Option<&Arc<AtomicU64>>) {
-        self.lock().share_space(ledger.cloned());
-    }
-
     /// What is set aside for files that are not written yet, as it is at any moment, with what
-    /// others set aside for whom it is the ledger ([`share_space`](Self::share_space)).
+    /// others set aside for whom it is the ledger of [`SharedSpace`](crate::SharedSpace).
     #[must_use]
     pub fn set_aside(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lock().set_aside)

@@ -13,11 +13,10 @@ use crate::volume::snapshots::{CACHED_INODES, NAME_CACHE_BYTES, Snapshots};
 use crate::volume::versioned::told_of_clone;
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
-use onode_fs::{FileSystem, Options};
+use onode_fs::{FileSystem, Options, SharedSpace};
 use onode_services::CloneInfo;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 
 /// What is appended to the name of a clone for that of the snapshot that is taken for it.
 const BASE_SUFFIX: &str = ".base";
@@ -32,9 +31,9 @@ pub struct Clones {
     clock: Arc<dyn Clock>,
     /// Those that are used, by their numbers.
     open: Mutex<BTreeMap<u32, Volume>, rank::ClonesOpen>,
-    /// What the volume and its clones have set aside of the space of the device: that of the
-    /// volume, which transactions leave alone.
-    ledger: Arc<AtomicU64>,
+    /// The space of the device; what is set aside of it is that of the volume, which transactions
+    /// leave alone.
+    shared: SharedSpace,
 }
 
 impl std::fmt::Debug for Clones {
@@ -47,8 +46,20 @@ impl Clones {
     pub(crate) fn new(states: States, snapshots: &Arc<Snapshots>) -> Arc<Self> {
         let (spec, clock) = (snapshots.spec.clone(), Arc::clone(&snapshots.clock));
         let (snapshots, files) = (Arc::clone(snapshots), Arc::clone(&snapshots.files));
-        let ledger = files.set_aside();
-        Arc::new(Self { spec, states, snapshots, files, clock, open: Mutex::default(), ledger })
+        Arc::new_cyclic(|all: &Weak<Self>| {
+            let all = all.clone();
+            let write_all = Arc::new(move || all.upgrade().iter().for_each(|all| all.write_all()));
+            let shared = SharedSpace { ledger: files.set_aside(), write_all };
+            Self { spec, states, snapshots, files, clock, open: Mutex::default(), shared }
+        })
+    }
+
+    /// Has the volume and its clones write what waits. What the device cannot take is told by its
+    /// file.
+    fn write_all(&self) {
+        for files in std::iter::once(&self.files).chain(&self.all_open()) {
+            let _ = files.write_back();
+        }
     }
 
     /// Those that there are, in the order in which they were made.
@@ -147,9 +158,9 @@ impl Clones {
         )?;
         let files = Arc::clone(volume.files());
         if open.is_empty() {
-            self.files.share_space(Some(&self.ledger));
+            self.files.share_space(Some(&self.shared));
         }
-        files.share_space(Some(&self.ledger));
+        files.share_space(Some(&self.shared));
         open.insert(generation, volume);
         Ok(files)
     }
