@@ -471,3 +471,20 @@ fn mount_calls_the_helper() {
     got.arg("check").arg(&image).succeeds();
     assert_eq!(fs::read(place.path("out")).expect("out"), b"hello\n");
 }
+
+#[test]
+fn unmounting_waits_for_a_file_that_is_just_being_closed() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("mount-closing");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    onode!("mount", &image, &directory).succeeds();
+    let file = fs::File::create(directory.join("open")).expect("a file");
+    let closes = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(file);
+    });
+    onode!("umount", &directory).succeeds();
+    closes.join().expect("no panic");
+}

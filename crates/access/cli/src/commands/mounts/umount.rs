@@ -10,18 +10,20 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// After which time people hear that it takes long, and how often.
 const LONG: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
+/// How long open files are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It returns when the server of the mount has closed the volume. If not everything could be saved, it says why, with the\n\
     exit code of that reason (15 volume full, 16 host full, ...); a server that was killed is told as a failure, too (1).\n\
-    After umount(8), which cannot tell, the log has it, and so do the next `onode mount`, `check` and `health`.\n\n\
+    It waits a second for files that are open. After umount(8), which cannot tell, the log has it, and so do the next `onode mount`, `check` and `health`.\n\n\
     Examples:\n  onode umount /mnt\n  onode umount --lazy /mnt    even if files in it are open; returns at once"
 )]
 pub struct Arguments {
@@ -66,7 +68,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     } else {
         // The record can be found as long as the mount is there.
         let record = Other::of(&mounted);
-        onode_fuse::release(directory)?;
+        release(directory)?;
         match record {
             Some(record) => {
                 record.wait(|waited| tell_long(&mounted, waited, output))?;
@@ -86,9 +88,24 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     Ok(0)
 }
 
+/// Unmounts. What has a file open for a moment only, as a program does that is being started or a
+/// desktop that looks at what is new, is waited for.
+fn release(directory: &Path) -> Result<()> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match onode_fuse::release(directory) {
+            Err(error) if error.class == Class::InUse && waited < PATIENCE => {
+                std::thread::sleep(POLL);
+                waited += POLL;
+            }
+            done => return done,
+        }
+    }
+}
+
 /// What is mounted there. A directory that is not there is no mount point either, and need not be
 /// made for that.
-fn mounted_at(directory: &std::path::Path) -> Result<Option<Mounted>> {
+fn mounted_at(directory: &Path) -> Result<Option<Mounted>> {
     onode_fuse::mounted_at(directory).map_err(|error| {
         error.what(format!("cannot unmount {}", directory.display())).hint("`findmnt -t fuse.onode` lists the mounts")
     })
