@@ -41,8 +41,6 @@ struct Kind {
     longest: u64,
     compression: Compression,
     is_encrypted: bool,
-    /// Clones at a time.
-    clones: u64,
 }
 
 /// Runs sequences on volumes of a kind.
@@ -75,7 +73,6 @@ const FLASH: Kind = Kind {
     longest: 300_000,
     compression: Compression::Never,
     is_encrypted: false,
-    clones: 2,
 };
 
 const DISKS: Kind = Kind {
@@ -112,12 +109,10 @@ fn memory() {
     storms(&Kind { name: "storm-memory", spec: "scm:DIR/heap,NEW", settings: "size=4M", ..FLASH });
 }
 
-/// With snapshots, which a memory that processes share cannot have. Beside clones a full one may
-/// have no room to list a removed file for its removal.
+/// With snapshots and clones, which a memory that processes share cannot have.
 #[test]
 fn exclusive_memory() {
-    let settings = "size=6M,exclusive=on";
-    storms(&Kind { name: "storm-exclusive", spec: "scm:DIR/heap,NEW", settings, clones: 0, ..FLASH });
+    storms(&Kind { name: "storm-exclusive", spec: "scm:DIR/heap,NEW", settings: "size=6M,exclusive=on", ..FLASH });
 }
 
 #[test]

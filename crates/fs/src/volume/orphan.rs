@@ -95,7 +95,8 @@ impl FileSystem {
     /// Commits an unlink. On a full device it must work (N7), but listing an orphan takes a few
     /// bytes, and devices may keep more for that alone: then it is listed afterwards, as soon as
     /// there is room, and only a crash before that and before its last use ends would leave it to
-    /// fsck.
+    /// fsck. Where something is kept of the file its removal might never have room, so one that
+    /// cannot be listed keeps its name.
     pub(crate) fn commit_removal(
         &self,
         state: &mut State,
@@ -111,7 +112,7 @@ impl FileSystem {
         let mut unlisted = transaction.clone();
         unlisted.mutations.retain(|mutation| !is_mark(mutation));
         match self.commit(state, transaction) {
-            Err(error) if error.kind == ErrorKind::NoSpace => {
+            Err(error) if error.kind == ErrorKind::NoSpace && self.device.space_to_replace(0) == 0 => {
                 self.commit(state, unlisted)?;
                 if self.list_orphan(state, number).is_err() {
                     state.unlisted.insert(number.0);

@@ -26,6 +26,9 @@ pub struct Cloned {
     pub tree: Tree,
 }
 
+/// Clones at a time.
+const CLONES: u64 = 2;
+
 pub struct Storm {
     pub spec: Spec,
     volume: Option<Volume>,
@@ -78,7 +81,7 @@ impl Storm {
             tree: Tree::new(Model::new()),
             snapshots: Vec::new(),
             clones: Vec::new(),
-            clones_max: super::setting("ONODE_STORM_CLONES").unwrap_or(kind.clones),
+            clones_max: super::setting("ONODE_STORM_CLONES").unwrap_or(CLONES),
             compression: kind.compression,
             shrinks_to: None,
             first_bytes: None,
