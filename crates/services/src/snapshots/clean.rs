@@ -215,7 +215,7 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
         // What lies behind goes with it: a part of a unit would stay for ever.
         let length = if end == useful { u64::MAX - start } else { end - start };
         mutations.push(Mutation::Punch { object: later.id, offset: start, length });
-        mutations.extend(later.without_data(self.inner(), start, start + length)?);
+        mutations.extend(later.without_data(self.inner(), start, end)?);
         Ok(mutations)
     }
 }

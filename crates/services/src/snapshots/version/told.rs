@@ -14,7 +14,7 @@ pub(super) const FIRST_INDEX: u64 = 1 << 63;
 const AT_ONCE: usize = 64;
 
 const fn key(end: u64) -> AttributeKey {
-    AttributeKey::new(AttributeKind::SNAPSHOT, FIRST_INDEX + end)
+    AttributeKey::new(AttributeKind::SNAPSHOT, FIRST_INDEX.saturating_add(end))
 }
 
 /// The range that an attribute tells of; `None` for one of another kind.
@@ -32,7 +32,7 @@ fn set(object: ObjectId, start: u64, end: u64) -> Mutation {
 
 /// Ranges that end behind `from`, in order.
 fn from<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId, from: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-    let found = device.attributes(id, key(from + 1), limit)?;
+    let found = device.attributes(id, key(from.saturating_add(1)), limit)?;
     Ok(found.into_iter().map_while(|(key, value)| range(key, &value)).collect())
 }
 
