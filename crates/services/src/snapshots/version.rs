@@ -15,10 +15,11 @@
 mod told;
 
 use crate::ranges::Ranges;
+use crate::snapshots::version::told::{CONTENT, HOLES};
 use onode_base::varint;
 use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
 
-/// Extents and holes that are asked for at once.
+/// Extents that are asked for at once.
 const AT_ONCE: usize = 64;
 /// What a device may have data in whole ones of.
 pub(super) const GRAIN_BYTES: u64 = 4096;
@@ -165,7 +166,7 @@ impl Version {
     /// Those of the device.
     pub(super) fn data_in<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Ranges> {
         match self.is_told {
-            true => told::in_range(device, self.id, start, end),
+            true => CONTENT.within(device, self.id, start..end),
             false => data_of(device, self.id, start, end),
         }
     }
@@ -176,7 +177,7 @@ impl Version {
     /// Those of the device.
     pub(super) fn first_data<D: ObjectDevice + ?Sized>(&self, device: &D) -> Result<Option<u64>> {
         match self.is_told {
-            true => told::first(device, self.id),
+            true => Ok(CONTENT.from(device, self.id, 0, 1)?.first().map(|(start, _)| *start)),
             false => Ok(device.extents(self.id, 0, 1)?.first().map(|(start, _)| *start)),
         }
     }
@@ -191,7 +192,7 @@ impl Version {
         start: u64,
         end: u64,
     ) -> Result<Vec<Mutation>> {
-        if self.is_told { told::with(device, self.id, start, end) } else { Ok(Vec::new()) }
+        if self.is_told { CONTENT.with(device, self.id, start..end) } else { Ok(Vec::new()) }
     }
 
     /// What says that it has none there any more.
@@ -204,7 +205,7 @@ impl Version {
         start: u64,
         end: u64,
     ) -> Result<Vec<Mutation>> {
-        if self.is_told { told::without(device, self.id, start, end) } else { Ok(Vec::new()) }
+        if self.is_told { CONTENT.without(device, self.id, start..end) } else { Ok(Vec::new()) }
     }
 
     /// The holes of a range.
@@ -212,14 +213,7 @@ impl Version {
     /// # Errors
     /// Those of the device.
     pub(super) fn holes_in<D: ObjectDevice + ?Sized>(&self, device: &D, start: u64, end: u64) -> Result<Ranges> {
-        let mut holes = Ranges::default();
-        let mut at = start;
-        while at < end {
-            let found = self.holes(device, at, AT_ONCE)?;
-            at = found.last().map_or(end, |(_, until)| *until);
-            found.iter().for_each(|(from, until)| holes.add((*from).clamp(start, end), (*until).clamp(start, end)));
-        }
-        Ok(holes)
+        HOLES.within(device, self.id, start..end)
     }
 
     /// Holes of which it says that they were there and are no more, those that end behind `from`.
@@ -232,13 +226,12 @@ impl Version {
         from: u64,
         limit: usize,
     ) -> Result<Vec<(u64, u64)>> {
-        let found = device.attributes(self.id, hole_key(from + 1), limit)?;
-        Ok(found.into_iter().map_while(|(key, value)| hole(key, &value)).collect())
+        HOLES.from(device, self.id, from, limit)
     }
 
     /// What takes one of them out, which ends there.
     pub(super) const fn without_hole(&self, end: u64) -> Mutation {
-        Mutation::RemoveAttribute { object: self.id, key: hole_key(end) }
+        HOLES.without_one(self.id, end)
     }
 
     /// What says that there was a hole; one that it touches, before it, is joined.
@@ -251,19 +244,7 @@ impl Version {
         start: u64,
         end: u64,
     ) -> Result<Vec<Mutation>> {
-        let object = self.id;
-        let before = device.attribute(object, hole_key(start));
-        // A version that is only being made has none.
-        let before = before.or_else(|error| if error.kind == ErrorKind::NotFound { Ok(None) } else { Err(error) })?;
-        let before = before.and_then(|value| hole(hole_key(start), &value));
-        let mut mutations = Vec::new();
-        if before.is_some() {
-            mutations.push(Mutation::RemoveAttribute { object, key: hole_key(start) });
-        }
-        let mut value = Vec::new();
-        varint::put(&mut value, end - before.map_or(start, |(from, _)| from));
-        mutations.push(Mutation::SetAttribute { object, key: hole_key(end), value });
-        Ok(mutations)
+        HOLES.with(device, self.id, start..end)
     }
 }
 
@@ -318,19 +299,6 @@ pub(super) const fn present(key: AttributeKey) -> AttributeKey {
 /// Whether an attribute of a version is one of its object.
 pub(super) fn is_kept(key: AttributeKey) -> bool {
     key.kind < AttributeKind::FIRST_ABSENT && key.kind != AttributeKind::SNAPSHOT
-}
-
-/// Holes are kept by their ends, so that a search from a byte on finds the one around it first.
-const fn hole_key(end: u64) -> AttributeKey {
-    AttributeKey::new(AttributeKind::SNAPSHOT, 1 + end)
-}
-
-/// The hole that an attribute tells of; `None` for one of another kind.
-fn hole(key: AttributeKey, mut value: &[u8]) -> Option<(u64, u64)> {
-    let is_hole = key.kind == AttributeKind::SNAPSHOT && key.index < told::FIRST_INDEX;
-    let end = is_hole.then(|| key.index.checked_sub(1)).flatten()?;
-    let length = varint::take(&mut value)?;
-    Some((end.checked_sub(length)?, end))
 }
 
 /// The versions of a generation: an object with an attribute for each of their objects, whose value

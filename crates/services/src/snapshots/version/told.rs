@@ -1,119 +1,149 @@
-//! Where a version has content, told by attributes: on a device that may tell of data where nothing
-//! was written ([`ObjectDevice::extents_are_exact`]).
+//! Ranges of which a version tells by attributes: holes that were and are none any more, and, on a
+//! device that may tell of data where nothing was written ([`ObjectDevice::extents_are_exact`]),
+//! where it has content.
 //!
-//! An attribute for each range, by its end, as for holes. Neighbours are joined where a range is
-//! added behind one; there may be others that touch.
+//! An attribute for each range, kept by its end, so that a search from a byte on finds the one
+//! around it first. A range that is added behind another one, which it touches, is joined with
+//! that; there may be others that touch.
 
 use crate::ranges::Ranges;
 use onode_base::varint;
 use onode_object::{AttributeKey, AttributeKind, ErrorKind, Mutation, ObjectDevice, ObjectId, Result};
+use std::ops::Range;
 
-/// Attributes of this index and higher tell of content; those below of holes.
-pub(super) const FIRST_INDEX: u64 = 1 << 63;
 /// Ranges that are asked for at once.
 const AT_ONCE: usize = 64;
 
-const fn key(end: u64) -> AttributeKey {
-    AttributeKey::new(AttributeKind::SNAPSHOT, FIRST_INDEX.saturating_add(end))
+/// Holes.
+pub(super) const HOLES: Told = Told { indexes: 1..FIRST_CONTENT };
+/// Content.
+pub(super) const CONTENT: Told = Told { indexes: FIRST_CONTENT..u64::MAX };
+
+const FIRST_CONTENT: u64 = 1 << 63;
+
+/// One kind of ranges.
+pub(super) struct Told {
+    /// The attributes that tell of them; the first one would be of a range that ends at byte 0.
+    indexes: Range<u64>,
 }
 
-/// The range that an attribute tells of; `None` for one of another kind.
-fn range(key: AttributeKey, mut value: &[u8]) -> Option<(u64, u64)> {
-    let end = (key.kind == AttributeKind::SNAPSHOT).then(|| key.index.checked_sub(FIRST_INDEX)).flatten()?;
-    let length = varint::take(&mut value)?;
-    Some((end.checked_sub(length)?, end))
-}
+impl Told {
+    const fn key(&self, end: u64) -> AttributeKey {
+        AttributeKey::new(AttributeKind::SNAPSHOT, self.indexes.start.saturating_add(end))
+    }
 
-fn set(object: ObjectId, start: u64, end: u64) -> Mutation {
-    let mut value = Vec::new();
-    varint::put(&mut value, end - start);
-    Mutation::SetAttribute { object, key: key(end), value }
-}
+    /// The range that an attribute tells of; `None` for one of another kind.
+    fn range(&self, key: AttributeKey, mut value: &[u8]) -> Option<(u64, u64)> {
+        let is_one = key.kind == AttributeKind::SNAPSHOT && self.indexes.contains(&key.index);
+        let end = is_one.then(|| key.index - self.indexes.start)?;
+        let length = varint::take(&mut value)?;
+        Some((end.checked_sub(length)?, end))
+    }
 
-/// Ranges that end behind `from`, in order.
-fn from<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId, from: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-    let found = device.attributes(id, key(from.saturating_add(1)), limit)?;
-    Ok(found.into_iter().map_while(|(key, value)| range(key, &value)).collect())
-}
+    fn set(&self, object: ObjectId, start: u64, end: u64) -> Mutation {
+        let mut value = Vec::new();
+        varint::put(&mut value, end - start);
+        Mutation::SetAttribute { object, key: self.key(end), value }
+    }
 
-/// Those that a range has a part of.
-fn overlapping<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId, start: u64, end: u64) -> Result<Vec<(u64, u64)>> {
-    let mut all = Vec::new();
-    let mut at = start;
-    loop {
-        let found = from(device, id, at, AT_ONCE)?;
-        let last = found.last().copied();
-        all.extend(found.into_iter().filter(|(from, _)| *from < end));
-        match last {
-            Some((_, until)) if until < end => at = until,
-            _ => return Ok(all),
+    /// Ranges that end behind `from`, in order.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn from<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        id: ObjectId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, u64)>> {
+        let found = device.attributes(id, self.key(from.saturating_add(1)), limit)?;
+        Ok(found.into_iter().map_while(|(key, value)| self.range(key, &value)).collect())
+    }
+
+    /// Those that a range has a part of.
+    fn overlapping<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        id: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, u64)>> {
+        let mut all = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let found = self.from(device, id, at, AT_ONCE)?;
+            at = found.last().map_or(range.end, |(_, until)| *until);
+            all.extend(found.into_iter().filter(|(from, _)| *from < range.end));
         }
+        Ok(all)
     }
-}
 
-/// Where there is content in a range.
-///
-/// # Errors
-/// Those of the device.
-pub(super) fn in_range<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId, start: u64, end: u64) -> Result<Ranges> {
-    let mut data = Ranges::default();
-    if start < end {
-        let found = overlapping(device, id, start, end)?;
-        found.into_iter().for_each(|(from, until)| data.add(from.max(start), until.min(end)));
-    }
-    Ok(data)
-}
-
-/// Where the first content begins.
-///
-/// # Errors
-/// Those of the device.
-pub(super) fn first<D: ObjectDevice + ?Sized>(device: &D, id: ObjectId) -> Result<Option<u64>> {
-    Ok(from(device, id, 0, 1)?.first().map(|(start, _)| *start))
-}
-
-/// What tells of a range in which there was none.
-///
-/// # Errors
-/// Those of the device.
-pub(super) fn with<D: ObjectDevice + ?Sized>(
-    device: &D,
-    object: ObjectId,
-    start: u64,
-    end: u64,
-) -> Result<Vec<Mutation>> {
-    let before = device.attribute(object, key(start));
-    // A version that is only being made has none.
-    let before = before.or_else(|error| if error.kind == ErrorKind::NotFound { Ok(None) } else { Err(error) })?;
-    let before = before.and_then(|value| range(key(start), &value));
-    let mut mutations = Vec::new();
-    if before.is_some() {
-        mutations.push(Mutation::RemoveAttribute { object, key: key(start) });
-    }
-    mutations.push(set(object, before.map_or(start, |(from, _)| from), end));
-    Ok(mutations)
-}
-
-/// What takes a range out.
-///
-/// # Errors
-/// Those of the device.
-pub(super) fn without<D: ObjectDevice + ?Sized>(
-    device: &D,
-    object: ObjectId,
-    start: u64,
-    end: u64,
-) -> Result<Vec<Mutation>> {
-    let mut mutations = Vec::new();
-    for (from, until) in overlapping(device, object, start, end)? {
-        if until <= end {
-            mutations.push(Mutation::RemoveAttribute { object, key: key(until) });
-        } else {
-            mutations.push(set(object, end, until));
+    /// What of a range is told.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn within<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        id: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Ranges> {
+        let mut told = Ranges::default();
+        for (from, until) in self.overlapping(device, id, range.clone())? {
+            told.add(from.max(range.start), until.min(range.end));
         }
-        if from < start {
-            mutations.push(set(object, from, start));
-        }
+        Ok(told)
     }
-    Ok(mutations)
+
+    /// What tells of a range of which nothing was told.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn with<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        object: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<Mutation>> {
+        let key = self.key(range.start);
+        let before = device.attribute(object, key);
+        // A version that is only being made has none.
+        let before = before.or_else(|error| if error.kind == ErrorKind::NotFound { Ok(None) } else { Err(error) })?;
+        let before = before.and_then(|value| self.range(key, &value));
+        let mut mutations = Vec::new();
+        if before.is_some() {
+            mutations.push(Mutation::RemoveAttribute { object, key });
+        }
+        mutations.push(self.set(object, before.map_or(range.start, |(from, _)| from), range.end));
+        Ok(mutations)
+    }
+
+    /// What takes out the range that ends there.
+    pub(super) const fn without_one(&self, object: ObjectId, end: u64) -> Mutation {
+        Mutation::RemoveAttribute { object, key: self.key(end) }
+    }
+
+    /// What takes a range out.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn without<D: ObjectDevice + ?Sized>(
+        &self,
+        device: &D,
+        object: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<Mutation>> {
+        let mut mutations = Vec::new();
+        for (from, until) in self.overlapping(device, object, range.clone())? {
+            if until <= range.end {
+                mutations.push(self.without_one(object, until));
+            } else {
+                mutations.push(self.set(object, range.end, until));
+            }
+            if from < range.start {
+                mutations.push(self.set(object, from, range.start));
+            }
+        }
+        Ok(mutations)
+    }
 }
