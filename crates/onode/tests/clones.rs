@@ -22,6 +22,23 @@ fn clone_of(volume: &Volume, name: &str, snapshot: Option<&str>) -> Arc<FileSyst
     clones.files(clones.make(name, snapshot).unwrap().generation).unwrap()
 }
 
+/// A flash of 8 MiB.
+fn small_flash(folder: &Folder) -> Volume {
+    let image = folder.path().join("disk.img").display().to_string();
+    Volume::open_or_create(&format!("flash:{image},size=8M,page=2K,pages-per-block=16")).unwrap()
+}
+
+/// Writes files of which nothing waits, until so many bytes are left; how many they are.
+fn filled_up_to(volume: &Volume, left: u64) -> u64 {
+    let mut stored = 0;
+    while volume.files().device().promisable() > left {
+        volume.write(format!("/{stored}"), content(stored, 1)).unwrap();
+        volume.sync().unwrap();
+        stored += 1;
+    }
+    stored
+}
+
 fn kinds(folder: &Folder) -> Vec<String> {
     let at = |name: &str| folder.path().join(name).display().to_string();
     vec![
@@ -228,8 +245,7 @@ fn a_clone_is_compressed_as_its_volume_is() {
 #[test]
 fn a_transaction_leaves_alone_what_a_clone_has_promised() {
     let folder = Folder::new("clones-promise");
-    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
-    let volume = Volume::open_or_create(&text).unwrap();
+    let volume = small_flash(&folder);
     let clone = clone_of(&volume, "work", None);
     let mut accepted = 0;
     while write(&clone, &format!("/{accepted}"), &content(accepted, 1)).is_ok() {
@@ -260,16 +276,9 @@ fn a_transaction_leaves_alone_what_a_clone_has_promised() {
 #[test]
 fn a_full_volume_leaves_alone_what_a_clone_has_promised() {
     let folder = Folder::new("clones-promise-full");
-    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
-    let volume = Volume::open_or_create(&text).unwrap();
+    let volume = small_flash(&folder);
     let files = volume.files();
-    let mut stored = 0;
-    // A sync each time: nothing of the volume waits later.
-    while volume.files().device().promisable() > 3_500_000 {
-        volume.write(format!("/{stored}"), content(stored, 1)).unwrap();
-        volume.sync().unwrap();
-        stored += 1;
-    }
+    let stored = filled_up_to(&volume, 3_500_000);
     let clone = clone_of(&volume, "work", None);
     let mut accepted = 0;
     while accepted < 5 && write(&clone, &format!("/new-{accepted}"), &content(accepted, 2)).is_ok() {
@@ -309,25 +318,22 @@ fn a_full_volume_leaves_alone_what_a_clone_has_promised() {
 #[test]
 fn a_full_volume_removes_beside_what_a_clone_has_not_written() {
     let folder = Folder::new("clones-removal");
-    let text = format!("flash:{},size=8M,page=2K,pages-per-block=16", folder.path().join("disk.img").display());
-    let volume = Volume::open_or_create(&text).unwrap();
-    let mut stored = 0;
-    while volume.files().device().promisable() > 1_200_000 {
-        volume.write(format!("/{stored}"), content(stored, 1)).unwrap();
-        volume.sync().unwrap();
-        stored += 1;
-    }
+    let volume = small_flash(&folder);
+    filled_up_to(&volume, 1_200_000);
     let clone = clone_of(&volume, "work", None);
     let accepted = 100;
     for file in 0..accepted {
         write(&clone, &format!("/new-{file}"), &[file as u8; 3_000]).unwrap();
     }
     let set_aside = || clone.set_aside().load(std::sync::atomic::Ordering::Relaxed);
+    let is_left = |bytes: u64| volume.files().device().promisable() >= set_aside() + bytes;
     for file in 0.. {
-        if volume.files().device().promisable() < set_aside() + 12_000 {
+        // Near the end they are empty: what is refused has the clone write.
+        let bytes = if is_left(20_000) { 2_000 } else { 0 };
+        if !is_left(12_000) {
             break;
         }
-        volume.write(format!("/small-{file}"), [7; 2_000]).unwrap();
+        volume.write(format!("/small-{file}"), vec![7; bytes]).unwrap();
         volume.sync().unwrap();
     }
     assert!(set_aside() > 200_000, "{} bytes wait", set_aside());
