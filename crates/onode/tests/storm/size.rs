@@ -4,6 +4,8 @@ use super::model::{Id, Limited, TOP};
 use super::whole::Storm;
 use onode::QuotaLimits;
 use onode_base::ErrorKind;
+use onode_fs::Error;
+use onode_object::Severity;
 use onode_object::powers::Extent;
 
 impl Storm {
@@ -15,8 +17,11 @@ impl Storm {
         if self.luck.one_in(2) {
             let wanted = (bytes + unit * (1 + self.luck.draw.below(8))).min(first + first / 4) / unit * unit;
             if wanted > bytes && wanted >= least {
-                _ = self.luck.admits("grow", fs.grow(wanted));
-                self.tree.note();
+                let grown = fs.grow(wanted);
+                if !self.is_rebuilding(&grown) {
+                    _ = self.luck.admits("grow", grown);
+                    self.tree.note();
+                }
             }
             return;
         }
@@ -25,6 +30,9 @@ impl Storm {
             return;
         }
         let begun = fs.begin_shrinking(wanted);
+        if self.is_rebuilding(&begun) {
+            return;
+        }
         // It may be too little for a segment less.
         if begun.as_ref().is_err_and(|error| error.kind == ErrorKind::Invalid) && wanted + 16 * unit > bytes {
             return;
@@ -32,6 +40,13 @@ impl Storm {
         if self.luck.admits("shrink", begun).is_some() {
             self.shrinks_to = Some(wanted);
         }
+    }
+
+    /// Whether it was refused because a member of a pool lacks something, which health tells: a full
+    /// one may refuse what another one has done already.
+    fn is_rebuilding<T>(&self, resized: &Result<T, Error>) -> bool {
+        let is_degraded = || self.volume().health().worst() >= Some(Severity::Degraded);
+        resized.as_ref().is_err_and(|error| error.kind == ErrorKind::Invalid) && is_degraded()
     }
 
     /// Shrinks further, if it is about to.
@@ -44,7 +59,8 @@ impl Storm {
             return;
         }
         let done = fs.shrink_some();
-        match self.luck.admits("shrinking further", done) {
+        let done = if self.is_rebuilding(&done) { None } else { self.luck.admits("shrinking further", done) };
+        match done {
             Some(false) => {}
             Some(true) => {
                 let bytes = self.luck.must("size", fs.extent()).bytes;
