@@ -202,13 +202,13 @@ impl Spec {
         self.said().image_path()
     }
 
-    /// The path of a memory, which processes share unless the volume on it is exclusive.
+    /// Whether it is a memory, which processes share unless the volume on it is exclusive.
     #[must_use]
-    pub fn memory_path(&self) -> Option<&Path> {
+    pub const fn is_memory(&self) -> bool {
         match self {
             #[cfg(feature = "scm")]
-            Self::Scm(memory) => memory.path.as_deref(),
-            _ => None,
+            Self::Scm(_) => true,
+            _ => false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Snapshots of volumes: full ones, and ones that cannot have any.
 
 use crate::common::Folder;
-use onode::{Class, MountOptions, Spec, Volume};
+use onode::{Class, MountOptions, Snapshots, Spec, Volume};
 use onode_fs::Caller;
 use std::collections::BTreeMap;
 
@@ -139,6 +139,8 @@ fn a_snapshot_between_others_goes_from_a_full_pair_of_disks() {
 fn a_memory_has_none() {
     let volume = Volume::open_or_create("scm:sim,size=16M").unwrap();
     assert!(volume.snapshots().is_none());
+    let why = Snapshots::lacking(volume.spec(), String::new());
+    assert!(why.to_string().contains("processes share") && format!("{why:?}").contains("exclusive=on"), "{why:?}");
     volume.close().unwrap();
 }
 

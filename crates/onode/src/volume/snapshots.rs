@@ -57,20 +57,21 @@ impl Snapshots {
     /// Why a volume can have none.
     #[must_use]
     pub fn lacking(spec: &Spec, what: String) -> Error {
-        match spec.memory_path() {
-            Some(path) => {
-                Error::new(Class::Usage, what, "a volume on storage-class memory that processes share has none").hint(
-                    format!(
-                        "programs may change its content without a call; `onode tune {} exclusive=on` gives it to one \
-                     process at a time, and then it can have snapshots, clones and limits",
-                        path.display()
-                    ),
-                )
-            }
-            None => {
-                Error::new(Class::Usage, what, "a snapshot, a clone and a view of a transaction have none of their own")
-            }
+        if !spec.is_memory() {
+            return Error::new(
+                Class::Usage,
+                what,
+                "it is a snapshot, a clone or seen in a transaction, and has none of its own",
+            );
         }
+        let exclusive = match spec.image_path() {
+            Some(path) => format!("`onode tune {} exclusive=on`", path.display()),
+            None => "`exclusive=on` in its spec".to_owned(),
+        };
+        Error::new(Class::Usage, what, "a volume on storage-class memory that processes share has none").hint(format!(
+            "programs may change its content without a call; {exclusive} gives it to one process at a time, and then \
+             it can have snapshots, clones and limits"
+        ))
     }
 
     /// Those that there are, in the order in which they were taken.

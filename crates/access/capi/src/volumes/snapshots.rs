@@ -3,7 +3,7 @@
 use crate::arguments::{name_field, place_of, words_of};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, volume_of};
-use onode::{Snapshots, Spec, Volume};
+use onode::{Snapshots, Volume};
 use onode_base::ErrorKind;
 use std::ffi::{c_char, c_int};
 
@@ -22,14 +22,8 @@ pub struct TakenSnapshot {
 
 /// The snapshots of a volume that can have some.
 pub(crate) fn snapshots_of(volume: &Volume) -> Outcome<&Snapshots> {
-    volume.snapshots().map(AsRef::as_ref).ok_or_else(|| match volume.spec() {
-        Spec::Scm(_) => Failure::new(
-            ErrorKind::NotSupported,
-            "a volume on storage-class memory that processes share has neither snapshots nor clones; one that is \
-             exclusive can have some",
-        ),
-        _ => Failure::new(ErrorKind::NotSupported, "it is a snapshot or a clone, which has none of its own"),
-    })
+    let lacking = || Failure::new(ErrorKind::NotSupported, Snapshots::lacking(volume.spec(), String::new()).why);
+    volume.snapshots().map(AsRef::as_ref).ok_or_else(lacking)
 }
 
 /// The snapshot that was taken next after the one with the number `after`, which need not be there
