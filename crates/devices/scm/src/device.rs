@@ -44,6 +44,7 @@ pub struct ScmDevice<P: Pmem> {
     readers: Readers,
     memory: Arc<P>,
     mode: Mode,
+    /// As the superblock says: whoever asks takes no lock.
     exclusive: AtomicBool,
     domain: &'static str,
     chunk_bytes: u64,

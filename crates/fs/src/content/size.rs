@@ -8,7 +8,6 @@ use crate::state::State;
 use crate::types::{Allocate, Caller, InodeNumber, Seek};
 use onode_base::ErrorKind;
 use onode_object::Transaction;
-use std::ops::Range;
 
 const EXTENTS_AT_ONCE: usize = 64;
 
@@ -77,20 +76,25 @@ impl FileSystem {
         length: u64,
         what: Allocate,
     ) -> Result<()> {
+        self.beside_others(|| self.allocate_once(caller, number, offset, length, what))
+    }
+
+    fn allocate_once(
+        &self,
+        caller: &Caller,
+        number: InodeNumber,
+        offset: u64,
+        length: u64,
+        what: Allocate,
+    ) -> Result<()> {
         self.check_writable()?;
-        self.check_regular(&mut self.lock(), number)?;
+        let state = &mut *self.lock();
+        self.check_regular(state, number)?;
         if length == 0 {
             return Err(Error::of(ErrorKind::Invalid, number, "an empty range"));
         }
         let end = offset.checked_add(length).filter(|end| *end <= Transaction::MAX_OBJECT_BYTES);
         let end = end.ok_or_else(|| Error::of(ErrorKind::TooLarge, number, ""))?;
-        self.beside_others(|| self.allocate_range(caller, number, offset..end, what))
-    }
-
-    fn allocate_range(&self, caller: &Caller, number: InodeNumber, range: Range<u64>, what: Allocate) -> Result<()> {
-        let (offset, end, length) = (range.start, range.end, range.end - range.start);
-        let state = &mut *self.lock();
-        self.check_regular(state, number)?;
         if matches!(what, Allocate::Extend | Allocate::ZeroRange) {
             self.admit_size(state, caller, number, end)?;
         }

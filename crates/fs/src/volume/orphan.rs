@@ -220,9 +220,8 @@ impl FileSystem {
     /// uses it after that. What is refused even then is listed, for the next mount.
     pub(crate) fn leave_refused(&self) {
         {
-            let state = &mut *self.lock();
-            let mut unlisted = std::mem::take(&mut state.unlisted);
-            state.unremoved.append(&mut unlisted);
+            let State { unremoved, unlisted, .. } = &mut *self.lock();
+            unremoved.append(unlisted);
         }
         self.remove_refused();
         let state = &mut *self.lock();

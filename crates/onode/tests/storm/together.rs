@@ -8,13 +8,6 @@ use onode::{Class, TransactionOptions};
 use onode_fs::Caller;
 use std::sync::Arc;
 
-/// What somebody else does meanwhile.
-enum Other {
-    Nothing,
-    /// Makes a file: no conflict.
-    Made(String),
-}
-
 impl Storm {
     /// A transaction from its begin to its end; meanwhile somebody else may make a file.
     pub fn transaction(&mut self) {
@@ -34,9 +27,9 @@ impl Storm {
             Hand { fs: Arc::clone(&fs), tree: &mut tree, luck: &mut self.luck, keeps_unnamed: false }.step();
         }
         self.tree.model.continue_after(&tree.model);
-        let other = if self.luck.one_in(4) { self.make_beside() } else { Other::Nothing };
+        let other = if self.luck.one_in(4) { self.make_beside() } else { None };
         let when = format!("{}, in a transaction", self.luck.what);
-        if let Other::Made(name) = &other {
+        if let Some(name) = &other {
             // Others' files are seen in it, too.
             tree.model.share(&self.tree.model, name);
             tree.look_up(&fs, &when);
@@ -52,24 +45,22 @@ impl Storm {
             Ok(_) => self.committed(tree),
             Err(error) if error.class == Class::VolumeFull => self.luck.refused += 1,
             // Together with the file of somebody else it is beyond a limit.
-            Err(error)
-                if error.class == Class::Conflict
-                    && matches!(other, Other::Made(_))
-                    && self.tree.model.has_limits() => {}
+            Err(error) if error.class == Class::Conflict && other.is_some() && self.tree.model.has_limits() => {}
             Err(error) => panic!("{}: commit: {error}", self.luck.what),
         }
     }
 
-    fn make_beside(&mut self) -> Other {
+    /// Somebody else makes a file, which is no conflict; its name.
+    fn make_beside(&mut self) -> Option<String> {
         let name = self.luck.name('o');
         let made = self.fs().create(&Caller::root(), self.tree.numbers[&TOP], name.as_bytes(), 0o644);
         let has_limits = self.tree.model.has_limits();
-        let Some(made) = self.luck.admits_limited("create", made, has_limits) else { return Other::Nothing };
+        let made = self.luck.admits_limited("create", made, has_limits)?;
         let id = self.tree.model.add(Body::File(Arc::default()), 0o644, 0);
         self.tree.model.names_mut(TOP).insert(name.clone(), id);
         self.tree.found(id, made.inode);
         self.tree.note();
-        Other::Made(name)
+        Some(name)
     }
 
     /// The volume has what the transaction had, and still files in use without a name.

@@ -187,10 +187,7 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
 
     /// The device knows best what has room in it, but not what hosts have set aside.
     fn leave_room_at_once(&self, plan: &StagedPlan, set_aside: u64) -> Result<()> {
-        match if set_aside > 0 { plan.needs(self.inner.as_ref()) } else { 0 } {
-            0 => Ok(()),
-            needs => self.leave_room(needs, set_aside),
-        }
+        if set_aside == 0 { Ok(()) } else { self.leave_room(plan.needs(self.inner.as_ref()), set_aside) }
     }
 
     fn leave_room(&self, needs: u64, set_aside: u64) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::device::ScmDevice;
 use crate::device::exclusive::check_mode;
 use crate::device::options::{FormatOptions, MountOptions};
 use crate::medium::superblocks::is_exclusive;
+use crate::persist::mode::Mode;
 use crate::recover::Terms;
 use crate::recover::open::Opened;
 use crate::share::process_lock::ProcessLock;
@@ -45,7 +46,9 @@ impl<P: Pmem> ScmDevice<P> {
     /// process at a time uses in another mode than `Atomic`; `Corrupt` if what it
     /// needs is damaged; `Media`.
     pub fn mount(memory: P, options: &MountOptions) -> Result<Self> {
-        check_mode(is_exclusive(&memory)?, options.mode)?;
+        if options.mode != Mode::Atomic {
+            check_mode(is_exclusive(&memory)?, options.mode)?;
+        }
         let memory = Arc::new(memory);
         let terms = Terms { read_only: options.read_only, accept_loss: options.accept_loss };
         let (opened, blocks) = Opened::alone(&memory, terms)?;

@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[command(
     after_help = "It returns when the server of the mount has closed the volume. If not everything could be saved, it says why, with the\n\
     exit code of that reason (15 volume full, 16 host full, ...); a server that was killed is told as a failure, too (1).\n\
-    It waits a second for files that are open. After umount(8), which cannot tell, the log has it, and so do the next `onode mount`, `check` and `health`.\n\n\
+    It waits a second for files that are open.\n\
+    After umount(8), which cannot tell, the log has it, and so do the next `onode mount`, `check` and `health`.\n\n\
     Examples:\n  onode umount /mnt\n  onode umount --lazy /mnt    even if files in it are open; returns at once"
 )]
 pub struct Arguments {
