@@ -42,8 +42,8 @@ impl Storm {
         }
     }
 
-    /// Whether it was refused because a member of a pool lacks something, which health tells: a full
-    /// one may refuse what another one has done already.
+    /// Whether it was refused because a member of a pool lacks something, which health tells: a
+    /// full one may refuse what another one has done already.
     fn is_rebuilding<T>(&self, resized: &Result<T, Error>) -> bool {
         let is_degraded = || self.volume().health().worst() >= Some(Severity::Degraded);
         resized.as_ref().is_err_and(|error| error.kind == ErrorKind::Invalid) && is_degraded()
