@@ -342,6 +342,10 @@ bugs! {
     EncryptedHoleForgotten,
     /// services: a change of a part of a sealed block takes the rest for zeros.
     EncryptedRestForgotten,
+    /// services: the sums of an authenticated volume are a transaction of their own.
+    AuthenticatedInTwo,
+    /// services: an older attribute of an authenticated object is taken for the last one.
+    AuthenticatedOldTaken,
     /// services: the attributes that tell how to open content are a transaction of their own.
     EncryptedMapInTwo,
     /// services: a mount seals before its number is on the medium.

@@ -2,6 +2,7 @@
 //! medium. Everything else goes through the object interface, so that one workload and one oracle
 //! are for all.
 
+pub mod authenticated;
 pub mod beside;
 pub mod compressed;
 pub mod encrypted;

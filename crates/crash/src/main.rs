@@ -153,6 +153,8 @@ enum MediumName {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// NAND, memory, and two disks with authentication and encryption over their device.
+    Authenticated,
     /// NAND and a memory with a pool over the devices on them.
     Pool,
     /// Transactions of users on each of NAND, memory and two disks.
@@ -170,6 +172,7 @@ impl From<MediumName> for Media {
             MediumName::Tier => Self::Tier,
             MediumName::Compressed => Self::Compressed,
             MediumName::Encrypted => Self::Encrypted,
+            MediumName::Authenticated => Self::Authenticated,
             MediumName::Pool => Self::Pool,
             MediumName::Tx => Self::Transacted,
             MediumName::Snap => Self::Snapshots,

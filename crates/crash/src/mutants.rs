@@ -33,7 +33,8 @@ const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads, damage or the loss of a device alone:
 /// `planted_faults` of the services finds them.
-const ELSEWHERE: [Bug; 20] = [
+const ELSEWHERE: [Bug; 21] = [
+    Bug::AuthenticatedOldTaken,
     Bug::StagedGateOpen,
     Bug::StagedConflictIgnored,
     Bug::ServicesChecksumIgnored,
@@ -88,6 +89,7 @@ fn medium_of(name: &str) -> Media {
         () if name.starts_with("Tier") => Media::Tier,
         () if name.starts_with("Services") => Media::Compressed,
         () if name.starts_with("Encrypted") => Media::Encrypted,
+        () if name.starts_with("Authenticated") => Media::Authenticated,
         () if name.starts_with("Pool") => Media::Pool,
         () if name.starts_with("Staged") => Media::Transacted,
         () if name.starts_with("Snapshot") || name.starts_with("Clone") => Media::Snapshots,
@@ -217,7 +219,8 @@ fn find(bug: Bug, states: u64, one_client: bool) -> Result<(u64, Spec, String), 
     // Those of full volumes show on any level, where volumes are filled.
     let is_full = name.starts_with("Full");
     let of_files = bug >= Bug::FsyncWithoutSync
-        && (!name.starts_with("Services") && !name.starts_with("Encrypted") || bug == Bug::ServicesFramesLate);
+        && (!["Services", "Encrypted", "Authenticated"].iter().any(|service| name.starts_with(service))
+            || bug == Bug::ServicesFramesLate);
     let levels: Vec<&str> = LEVELS.into_iter().filter(|level| is_full || (*level != "object") == of_files).collect();
     let media = medium_of(&name);
     let (workload, shape) = where_it_shows(bug, &name);

@@ -7,6 +7,7 @@ use crate::explore::{self, Outcome, Place, Plan, Recorded, Recovered};
 use crate::files::cases::{CASES, WHITEOUT};
 use crate::files::{self, FILE_WORKLOADS, FileWorkload};
 use crate::kind::Kind;
+use crate::kind::authenticated::{self, Authenticating};
 use crate::kind::beside::{Beside, PREFIX};
 use crate::kind::compressed::{self, Compressing};
 use crate::kind::encrypted::{self, Encrypting};
@@ -70,6 +71,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     for shape in media.shapes() {
         let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
         let device = device.strip_prefix(encrypted::PREFIX).unwrap_or(device);
+        let device = device.strip_prefix(authenticated::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(transacted::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(snapshots::PREFIX).unwrap_or(device);
         let (media, memory) = (Media::of_shape(device), geometry::memory_by_name(device));
@@ -152,11 +154,14 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     if let Some(shape) = run.shape.strip_prefix(encrypted::PREFIX) {
         return with_service(Encrypting, shape, run, plan, visitor);
     }
+    if let Some(shape) = run.shape.strip_prefix(authenticated::PREFIX) {
+        return with_exclusive(Authenticating, shape, run, plan, visitor);
+    }
     if let Some(shape) = run.shape.strip_prefix(transacted::PREFIX) {
         return with_service(Transacting, shape, run, plan, visitor);
     }
     if let Some(shape) = run.shape.strip_prefix(snapshots::PREFIX) {
-        return with_snapshots(shape, run, plan, visitor);
+        return with_exclusive(Snapshotting, shape, run, plan, visitor);
     }
     if let Some(shape) = geometry::memory_by_name(&run.shape) {
         return with_kind(Scm::new(shape, run.seed), run, plan, visitor);
@@ -193,9 +198,14 @@ fn with_service<S: Service, V: Visitor>(
     with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
 }
 
-/// Memory can have some if one process at a time uses it.
-fn with_snapshots<V: Visitor>(shape: &str, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {
-    let service = Snapshotting;
+/// A service that memory can have if one process at a time uses it.
+fn with_exclusive<S: Service, V: Visitor>(
+    service: S,
+    shape: &str,
+    run: &RunName,
+    plan: Plan,
+    visitor: V,
+) -> Result<V::Answer, String> {
     if let Some(shape) = geometry::memory_by_name(shape) {
         let kind = Scm::new(shape, run.seed).exclusive();
         return with_kind(Wrapped { kind, service }, run, plan, visitor);

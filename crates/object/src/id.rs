@@ -7,8 +7,8 @@ pub struct ObjectId(pub u64);
 impl ObjectId {
     /// The first id that [`reserve_ids`](crate::ObjectDevice::reserve_ids) hands out; the ids below
     /// it are well known and belong to the host (root directory, volume object), but for
-    /// [`POOL`](Self::POOL), [`STAGED`](Self::STAGED), [`SNAPSHOTS`](Self::SNAPSHOTS) and
-    /// [`RECEIVED`](Self::RECEIVED).
+    /// [`POOL`](Self::POOL), [`STAGED`](Self::STAGED), [`SNAPSHOTS`](Self::SNAPSHOTS),
+    /// [`RECEIVED`](Self::RECEIVED) and [`AUTHENTICATED`](Self::AUTHENTICATED).
     pub const FIRST_FREE: Self = Self(64);
     /// What a member of a pool keeps of the pool; the host never sees it. It is well known and no
     /// host uses it, so that a device needs to know nothing of pools.
@@ -20,6 +20,8 @@ impl ObjectId {
     pub const SNAPSHOTS: Self = Self(61);
     /// What a device keeps of a stream that it receives; the host never sees it.
     pub const RECEIVED: Self = Self(60);
+    /// What the service of authentication keeps of all other objects; the host never sees it.
+    pub const AUTHENTICATED: Self = Self(58);
     /// The first id of a version, which is what snapshots keep of an object that has changed since.
     /// These ids come from no `reserve_ids`: the service of snapshots makes them, and the host
     /// never sees them. All versions of one object follow each other.
@@ -156,6 +158,8 @@ impl AttributeKey {
     pub const COMPRESSED: Self = Self::new(AttributeKind::SERVICE, 0);
     /// What an object has whose content is encrypted.
     pub const ENCRYPTED: Self = Self::new(AttributeKind::SERVICE, 3 << 62);
+    /// What tells of all other attributes of an object that is authenticated.
+    pub const AUTHENTICATED: Self = Self::new(AttributeKind::SERVICE, (3 << 62) + (1 << 61));
 
     /// What the object of a volume has if some of its objects may be compressed.
     pub const VOLUME_COMPRESSED: Self = Self::new(AttributeKind::SERVICE, u64::MAX - 1);

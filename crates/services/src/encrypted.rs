@@ -6,7 +6,7 @@
 //! blocks and their hints can be seen.
 
 mod attributes;
-mod cipher;
+pub(crate) mod cipher;
 mod header;
 mod keys;
 mod map;
@@ -14,9 +14,11 @@ mod powers;
 mod read;
 mod settle;
 mod slot;
+mod told;
 mod translate;
 
 pub use header::{KeyHeader, SLOTS_MAX};
+pub(crate) use keys::{Key, derive};
 pub use keys::{MasterKey, Session};
 pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind, SlotSettings};
 
@@ -193,6 +195,9 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
     fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
         self.look(object, || {
             let Some(head) = self.head(object)? else { return Ok(Vec::new()) };
+            if self.tells_holes() {
+                return self.told_extents(object, &head, offset, limit);
+            }
             let mut all = Vec::new();
             let inline = if head.first.is_inline() { head.first.counting().end } else { 0 };
             if offset < inline && limit > 0 {

@@ -1,17 +1,19 @@
 //! Services over any object device: an object device that wraps an object device.
 //!
 //! [`Compressed`] keeps content in fewer bytes, [`Encrypted`] keeps all that a host gives it
-//! secret, [`Pool`] keeps everything on several devices, [`Versioned`] keeps what was, [`Staged`]
-//! makes many changes happen together. [`Sending`] and [`Receiving`] carry states of objects from
-//! one device to another. They know objects, and neither a medium nor a file; the
-//! wrapped device sees ordinary objects, so no format below changes. Nothing here reads a clock,
-//! draws a random number or starts a thread.
+//! secret, [`Authenticated`] tells what somebody else put on the medium, [`Pool`] keeps everything
+//! on several devices, [`Versioned`] keeps what was, [`Staged`] makes many changes happen together.
+//! [`Sending`] and [`Receiving`] carry states of objects from one device to another. They know
+//! objects, and neither a medium nor a file; the wrapped device sees ordinary objects, so no format
+//! below changes. Nothing here reads a clock, draws a random number or starts a thread.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(all(feature = "compression", feature = "encryption")),
     allow(dead_code, reason = "each service needs a part of what they share")
 )]
 
+#[cfg(feature = "encryption")]
+mod authenticated;
 #[cfg(feature = "compression")]
 mod compressed;
 #[cfg(feature = "encryption")]
@@ -26,6 +28,8 @@ mod staged;
 mod stream;
 mod turn;
 
+#[cfg(feature = "encryption")]
+pub use authenticated::{Anchor, Authenticated, NOT_AUTHENTIC};
 #[cfg(feature = "compression")]
 pub use compressed::Compressed;
 #[cfg(feature = "encryption")]

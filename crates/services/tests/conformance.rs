@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::vault::Vault;
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
-use onode_services::{Compressed, Encrypted};
+use onode_services::{Authenticated, Compressed, Encrypted};
 use std::sync::Arc;
 
 struct Ram {
@@ -90,4 +90,45 @@ onode_object::conformance!(encrypted, Sealed::new);
 #[test]
 fn encrypted_memory_is_filled_overwritten_and_cut() {
     common::full::run(&mut Sealed::new(3 << 20), 8);
+}
+
+/// Memory that is authenticated, too.
+struct Summed {
+    ram: Arc<RamDevice>,
+    vault: Vault,
+    device: Encrypted<Authenticated<RamDevice>>,
+}
+
+impl Summed {
+    fn new(bytes: u64) -> Self {
+        let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes + bytes / 8)), Vault::new());
+        Self { device: vault.open_authenticated(&ram), ram, vault }
+    }
+}
+
+impl Harness for Summed {
+    fn device(&self) -> &dyn ObjectDevice {
+        &self.device
+    }
+
+    fn reopen(&mut self) {
+        self.device.close().unwrap();
+        self.device = self.vault.open_authenticated(&self.ram);
+    }
+
+    fn can_crash(&self) -> bool {
+        true
+    }
+
+    fn crash(&mut self) {
+        self.ram.crash();
+        self.device = self.vault.open_authenticated(&self.ram);
+    }
+}
+
+onode_object::conformance!(authenticated, Summed::new);
+
+#[test]
+fn authenticated_memory_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Summed::new(3 << 20), 8);
 }

@@ -22,3 +22,9 @@ fn compressed_and_encrypted_flash_is_cut_at_every_operation() {
     let vault = Vault::new();
     cut_at_every_operation(&|flash| Box::new(Compressed::new(Arc::new(vault.open(&flash)), Compression::Fast)));
 }
+
+#[test]
+fn authenticated_flash_is_cut_at_every_operation() {
+    let vault = Vault::new();
+    cut_at_every_operation(&|flash| Box::new(vault.open_authenticated(&flash)));
+}

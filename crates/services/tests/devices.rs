@@ -104,6 +104,10 @@ impl<H: Harness + Send + 'static> Over<H> {
         Self::new(harness, |mounted, vault| Box::new(vault.open(mounted)))
     }
 
+    fn authenticated(harness: H) -> Self {
+        Self::new(harness, |mounted, vault| Box::new(vault.open_authenticated(mounted)))
+    }
+
     fn both(harness: H) -> Self {
         Self::new(harness, |mounted, vault| {
             Box::new(Compressed::new(Arc::new(vault.open(mounted)), Compression::Fast).in_units(512))
@@ -159,6 +163,16 @@ onode_object::conformance!(encrypted_and_compressed_flash, |bytes| {
     Over::both(flash::Flash::holding(flash::SMALL, bytes + bytes / 16))
 });
 
+onode_object::conformance!(authenticated_flash, |bytes| {
+    Over::authenticated(flash::Flash::holding(flash::SMALL, bytes + bytes / 8))
+});
+onode_object::conformance!(authenticated_scm, |bytes| {
+    Over::authenticated(scm::Scm::holding(4 << 10, bytes + bytes / 8))
+});
+onode_object::conformance!(authenticated_tier, |bytes| {
+    Over::authenticated(tier::Pair::with(bytes + bytes / 8, 12 << 20, onode_tier::MountOptions::default()))
+});
+
 /// A pool of two kinds, with room for what tells how to open blocks and which changes there were.
 fn pool(bytes: u64) -> Pooled {
     let bytes = bytes + bytes / 16 + (64 << 10);
@@ -167,6 +181,7 @@ fn pool(bytes: u64) -> Pooled {
 
 onode_object::conformance!(compressed_pool, |bytes| Over::compressed(pool(bytes)));
 onode_object::conformance!(encrypted_pool, |bytes| Over::encrypted(pool(bytes)));
+onode_object::conformance!(authenticated_pool, |bytes| Over::authenticated(pool(bytes + bytes / 16)));
 onode_object::conformance!(encrypted_and_compressed_pool, |bytes| Over::both(pool(bytes)));
 
 /// As small as a volume for this is.

@@ -1,6 +1,7 @@
 //! The tests of services: one program, so that what they share, and what the devices below them
 //! bring, is compiled and linked once. What plants bugs in the whole process has its own.
 
+mod authenticated;
 mod clones;
 mod common;
 mod conformance;

@@ -55,6 +55,12 @@ fn encrypted_cuts() -> Result<(), String> {
     (1..4).try_for_each(|seed| common::cuts::run(&|flash| Box::new(vault.open(&flash)), seed, 30).map(|_| ()))
 }
 
+fn authenticated_cuts() -> Result<(), String> {
+    let vault = Vault::new();
+    let wrap: common::cuts::Wrap<'_> = &|flash| Box::new(vault.open_authenticated(&flash));
+    (1..4).try_for_each(|seed| common::cuts::run(wrap, seed, 30).map(|_| ()))
+}
+
 fn encrypted_readers() -> Result<(), String> {
     common::readers::run(|ram| Box::new(Vault::new().open(&ram)), 2000)
 }
@@ -115,7 +121,7 @@ fn streams() -> Result<(), String> {
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 32] = [
+    let all: [(Bug, Look); 34] = [
         (Bug::StreamTailForgotten, streams),
         (Bug::StreamAbsenceForgotten, streams),
         (Bug::StagedGateOpen, staged_gate),
@@ -140,6 +146,8 @@ fn every_planted_bug_is_found() {
         (Bug::EncryptedNonceTwice, encrypted_nonces),
         (Bug::EncryptedReadBeside, encrypted_readers),
         (Bug::EncryptedDebtForgotten, encrypted_and_full),
+        (Bug::AuthenticatedInTwo, authenticated_cuts),
+        (Bug::AuthenticatedOldTaken, common::attacks::run),
         (Bug::PoolSyncOfOne, common::absences::cuts),
         (Bug::PoolRecordTooShort, common::absences::lags),
         (Bug::PoolLagBelieved, common::absences::returns),

@@ -109,6 +109,10 @@ ranks! {
     SnapshotKnown = "snapshot-known",
     /// Numbers of objects that are made in a clone.
     CloneIds = "clone-ids",
+    /// Who changes authenticated objects, or looks at those of which nothing is known.
+    SumChanging = "sum-changing",
+    /// What is known of sums over objects.
+    SumKnown = "sum-known",
     /// Who changes what a pool holds.
     PoolRecord = "pool-record",
     /// Content of some objects of a pool.

@@ -16,14 +16,14 @@ use std::sync::Arc;
 pub const PREFIX: &str = "encrypted-";
 
 /// The objects that say how a volume is encrypted: that of the volume, and the root directory.
-const HOLDERS: [ObjectId; 2] = [VOLUME, ObjectId(InodeNumber::ROOT.0)];
+pub(super) const HOLDERS: [ObjectId; 2] = [VOLUME, ObjectId(InodeNumber::ROOT.0)];
 
 /// The service.
 #[derive(Clone, Copy, Debug)]
 pub struct Encrypting;
 
 /// The header of a volume that is to be made.
-fn header(master: &MasterKey) -> onode_object::Result<KeyHeader> {
+pub(super) fn header(master: &MasterKey) -> onode_object::Result<KeyHeader> {
     let secret = Secret::key_file(vec![3; 32])?;
     let settings = SlotSettings { id: 0, label: "", cost: Cost::LEAST, salt: [4; 16] };
     Ok(KeyHeader::new(&HOLDERS, master, KeySlot::new(master, &secret, settings)?))

@@ -2,12 +2,12 @@
 
 use crate::kind::beside::PREFIX;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, MemoryShape, SHAPES};
-use crate::kind::{compressed, encrypted, pool, snapshots, transacted};
+use crate::kind::{authenticated, compressed, encrypted, pool, snapshots, transacted};
 use onode_scm::Mode;
 
-/// The memory of a shape with snapshots, if it is one.
-fn memory_with_snapshots(shape: &str) -> Option<MemoryShape> {
-    geometry::memory_by_name(shape.strip_prefix(snapshots::PREFIX)?)
+/// The memory of a shape with that prefix, if it is one.
+fn memory_with(prefix: &str, shape: &str) -> Option<MemoryShape> {
+    geometry::memory_by_name(shape.strip_prefix(prefix)?)
 }
 
 /// Kinds of media.
@@ -25,6 +25,9 @@ pub enum Media {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// NAND, memory that one process at a time uses, or two disks, with authentication and
+    /// encryption over their device.
+    Authenticated,
     /// NAND and a memory, with a pool over the devices on them.
     Pool,
     /// NAND, memory, or two disks, with transactions of users on their device.
@@ -36,13 +39,14 @@ pub enum Media {
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Nand,
         Self::Scm,
         Self::Beside,
         Self::Tier,
         Self::Compressed,
         Self::Encrypted,
+        Self::Authenticated,
         Self::Pool,
         Self::Transacted,
         Self::Snapshots,
@@ -63,6 +67,7 @@ impl Media {
             Self::Tier => "tier",
             Self::Compressed => "compressed",
             Self::Encrypted => "encrypted",
+            Self::Authenticated => "authenticated",
             Self::Pool => "pool",
             Self::Transacted => "tx",
             Self::Snapshots => "snap",
@@ -80,12 +85,9 @@ impl Media {
             Self::Compressed => Self::prefixed(&Self::WRAPPED, compressed::PREFIX),
             Self::Encrypted => Self::prefixed(&Self::WRAPPED, encrypted::PREFIX),
             Self::Transacted => Self::prefixed(&Self::WRAPPED, transacted::PREFIX),
-            Self::Snapshots => {
-                let mut shapes = Self::prefixed(&Self::KEPT, snapshots::PREFIX);
-                // What is kept has to be durable before what it is kept of is overwritten.
-                shapes.retain(|shape| memory_with_snapshots(shape).is_none_or(|memory| memory.mode == Mode::Atomic));
-                shapes
-            }
+            Self::Authenticated => Self::exclusive(&Self::WRAPPED, authenticated::PREFIX),
+            // What is kept has to be durable before what it is kept of is overwritten.
+            Self::Snapshots => Self::exclusive(&Self::KEPT, snapshots::PREFIX),
             // What a pool records of changes takes half of what is left on the smallest.
             Self::Pool => {
                 let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
@@ -98,6 +100,13 @@ impl Media {
         media.iter().flat_map(|media| media.shapes()).map(|shape| format!("{prefix}{shape}")).collect()
     }
 
+    /// The same, with memory as one process at a time uses it, which is in one mode.
+    fn exclusive(media: &[Self], prefix: &str) -> Vec<String> {
+        let mut shapes = Self::prefixed(media, prefix);
+        shapes.retain(|shape| memory_with(prefix, shape).is_none_or(|memory| memory.mode == Mode::Atomic));
+        shapes
+    }
+
     /// The kind of the medium with this shape.
     #[must_use]
     pub fn of_shape(name: &str) -> Self {
@@ -105,6 +114,8 @@ impl Media {
             Self::Compressed
         } else if name.starts_with(encrypted::PREFIX) {
             Self::Encrypted
+        } else if name.starts_with(authenticated::PREFIX) {
+            Self::Authenticated
         } else if name.starts_with(pool::PREFIX) {
             Self::Pool
         } else if name.starts_with(transacted::PREFIX) {

@@ -10,22 +10,22 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::ObjectId;
 
 /// Bytes of a key.
-pub(super) const KEY_BYTES: usize = 32;
+pub(crate) const KEY_BYTES: usize = 32;
 /// Bytes of a nonce.
-pub(super) const NONCE_BYTES: usize = 12;
+pub(crate) const NONCE_BYTES: usize = 12;
 /// Bytes of a tag.
-pub(super) const TAG_BYTES: usize = 16;
+pub(crate) const TAG_BYTES: usize = 16;
 /// By how much a sealed value is longer than what it holds.
-pub(super) const OVERHEAD_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+pub(crate) const OVERHEAD_BYTES: usize = NONCE_BYTES + TAG_BYTES;
 
 /// A number that no key seals with twice.
-pub(super) type Nonce = [u8; NONCE_BYTES];
+pub(crate) type Nonce = [u8; NONCE_BYTES];
 /// What shows that a message is unchanged.
-pub(super) type Tag = [u8; TAG_BYTES];
+pub(crate) type Tag = [u8; TAG_BYTES];
 
 /// What a message is.
 #[derive(Clone, Copy)]
-pub(super) enum What {
+pub(crate) enum What {
     Head = 1,
     Group = 2,
     Holes = 3,
@@ -33,19 +33,20 @@ pub(super) enum What {
     Block = 5,
     Attribute = 6,
     Slot = 7,
+    Sum = 8,
 }
 
 /// The place that a message is bound to.
-pub(super) struct Context([u8; 18]);
+pub(crate) struct Context([u8; 18]);
 
 impl Context {
     /// The part `index` of an object that is of this sort.
-    pub(super) fn new(what: What, object: ObjectId, index: u64) -> Self {
+    pub(crate) fn new(what: What, object: ObjectId, index: u64) -> Self {
         Self::of_kind(what, object, 0, index)
     }
 
     /// An attribute of an object.
-    pub(super) fn of_kind(what: What, object: ObjectId, kind: u8, index: u64) -> Self {
+    pub(crate) fn of_kind(what: What, object: ObjectId, kind: u8, index: u64) -> Self {
         let mut bytes = [0; 18];
         let index = if is_planted(Bug::EncryptedPlaceIgnored) { 0 } else { index };
         bytes[0] = what as u8;
@@ -57,15 +58,15 @@ impl Context {
 }
 
 /// A key, ready for use. It is wiped from memory when it is dropped.
-pub(super) struct Cipher(Aes256GcmSiv);
+pub(crate) struct Cipher(Aes256GcmSiv);
 
 impl Cipher {
-    pub(super) fn new(key: &[u8; KEY_BYTES]) -> Self {
+    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Self {
         Self(Aes256GcmSiv::new(&Key::<Aes256GcmSiv>::from(*key)))
     }
 
     /// Encrypts bytes where they are.
-    pub(super) fn seal(&self, nonce: &Nonce, context: &Context, bytes: &mut [u8]) -> Tag {
+    pub(crate) fn seal(&self, nonce: &Nonce, context: &Context, bytes: &mut [u8]) -> Tag {
         let sealed = self.0.encrypt_inout_detached(&(*nonce).into(), &context.0, InOutBuf::from(bytes));
         // It fails only past 64 GiB, and nothing here is longer than a block.
         sealed.map_or([0; TAG_BYTES], Into::into)
@@ -74,13 +75,13 @@ impl Cipher {
     /// Decrypts bytes where they are. They mean nothing if it says no: they are not what was
     /// sealed.
     #[must_use]
-    pub(super) fn open(&self, nonce: &Nonce, context: &Context, bytes: &mut [u8], tag: &Tag) -> bool {
+    pub(crate) fn open(&self, nonce: &Nonce, context: &Context, bytes: &mut [u8], tag: &Tag) -> bool {
         let nonce = (*nonce).into();
         self.0.decrypt_inout_detached(&nonce, &context.0, InOutBuf::from(bytes), &(*tag).into()).is_ok()
     }
 
     /// A value with its nonce before it and its tag behind it.
-    pub(super) fn seal_value(&self, nonce: &Nonce, context: &Context, plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal_value(&self, nonce: &Nonce, context: &Context, plain: &[u8]) -> Vec<u8> {
         let mut value = Vec::with_capacity(plain.len() + OVERHEAD_BYTES);
         value.extend_from_slice(nonce);
         value.extend_from_slice(plain);
@@ -90,7 +91,7 @@ impl Cipher {
     }
 
     /// What a sealed value holds; `None` if it is not what was sealed.
-    pub(super) fn open_value(&self, context: &Context, value: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn open_value(&self, context: &Context, value: &[u8]) -> Option<Vec<u8>> {
         let (nonce, rest) = value.split_first_chunk()?;
         let (sealed, tag) = rest.split_last_chunk()?;
         let mut plain = sealed.to_vec();

@@ -12,8 +12,12 @@ use crate::encrypted::slot::{KeySlot, Secret};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
-/// How this version encrypts: AES-256-GCM-SIV.
-const VERSION: [u8; 2] = [1, 1];
+/// What this version makes.
+const VERSION: u8 = 1;
+/// AES-256-GCM-SIV.
+const CIPHER: u8 = 1;
+/// The same on a device that is [`Authenticated`](crate::Authenticated).
+const AUTHENTICATED_CIPHER: u8 = 2;
 const CHECK_BYTES: usize = 16;
 const DESCRIPTOR: AttributeKey = AttributeKey::VOLUME_ENCRYPTED;
 const EPOCH: AttributeKey = volume_key(1);
@@ -28,6 +32,7 @@ pub struct KeyHeader {
     /// The objects that say it, the first one first.
     holders: Vec<ObjectId>,
     check: [u8; CHECK_BYTES],
+    is_authenticated: bool,
     epoch: u64,
     slots: Vec<KeySlot>,
     /// Numbers of slots that this version cannot read.
@@ -38,7 +43,22 @@ impl KeyHeader {
     /// Of a volume that is to be made, with a first slot. The objects that say it are made later.
     #[must_use]
     pub fn new(holders: &[ObjectId], master: &MasterKey, first: KeySlot) -> Self {
-        Self { holders: holders.to_vec(), check: check(master), epoch: 0, slots: vec![first], unknown: Vec::new() }
+        let check = check(master, false);
+        let (holders, slots) = (holders.to_vec(), vec![first]);
+        Self { holders, check, is_authenticated: false, epoch: 0, slots, unknown: Vec::new() }
+    }
+
+    /// The same of a volume that is authenticated, too.
+    #[must_use]
+    pub fn authenticated(self, master: &MasterKey) -> Self {
+        Self { check: check(master, true), is_authenticated: true, ..self }
+    }
+
+    /// Whether the device is [`Authenticated`](crate::Authenticated) that it says this of. A key
+    /// that unlocks it shows that nobody else said so.
+    #[must_use]
+    pub const fn is_authenticated(&self) -> bool {
+        self.is_authenticated
     }
 
     /// Of the volume on a device, as its objects `holders` say; `None` if it is not encrypted, or
@@ -77,12 +97,17 @@ impl KeyHeader {
         descriptor: &[u8],
     ) -> Result<Self> {
         let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, holder, format!("the key slots are damaged: {what}"));
-        if !descriptor.starts_with(&VERSION) {
-            let why = "it is encrypted in a way that only a newer version knows";
-            return Err(Error::of(ErrorKind::NotSupported, holder, why));
-        }
-        let check = descriptor[VERSION.len()..].try_into().map_err(|_| corrupt("what checks a key is cut"))?;
-        let mut header = Self { holders: holders.to_vec(), check, epoch: 0, slots: Vec::new(), unknown: Vec::new() };
+        let (is_authenticated, check) = match descriptor {
+            [VERSION, CIPHER, check @ ..] => (false, check),
+            [VERSION, AUTHENTICATED_CIPHER, check @ ..] => (true, check),
+            _ => {
+                let why = "it is encrypted in a way that only a newer version knows";
+                return Err(Error::of(ErrorKind::NotSupported, holder, why));
+            }
+        };
+        let check = check.try_into().map_err(|_| corrupt("what checks a key is cut"))?;
+        let (slots, unknown) = (Vec::new(), Vec::new());
+        let mut header = Self { holders: holders.to_vec(), check, is_authenticated, epoch: 0, slots, unknown };
         let mut epoch = None;
         let mut from = Some(EPOCH);
         while let Some(start) = from {
@@ -128,12 +153,16 @@ impl KeyHeader {
     ///
     /// # Errors
     /// `KeyNeeded` if the secret opens none; `Invalid` if a slot asks for a cost that is not
-    /// possible, and no other opens.
+    /// possible, and no other opens; `Corrupt` if somebody changed whether it is authenticated.
     pub fn unlock(&self, secret: &Secret) -> Result<(MasterKey, u32)> {
         let mut refused = None;
         for slot in &self.slots {
             match slot.open(secret) {
-                Ok(Some(master)) if check(&master) == self.check => return Ok((master, slot.id())),
+                Ok(Some(master)) if self.is_of(&master) => return Ok((master, slot.id())),
+                Ok(Some(master)) if check(&master, !self.is_authenticated) == self.check => {
+                    let why = "somebody changed what it says of whether it is authenticated";
+                    return Err(Error::new(ErrorKind::Corrupt, why));
+                }
                 Ok(_) => {}
                 Err(error) => refused = Some(error),
             }
@@ -148,10 +177,14 @@ impl KeyHeader {
 
     /// Refuses a key that is not the master key of this volume.
     pub(super) fn verify(&self, master: &MasterKey) -> Result<()> {
-        if check(master) == self.check {
+        if self.is_of(master) {
             return Ok(());
         }
         Err(Error::new(ErrorKind::KeyNeeded, "this is not the master key of the volume"))
+    }
+
+    fn is_of(&self, master: &MasterKey) -> bool {
+        check(master, self.is_authenticated) == self.check
     }
 
     /// A number that no slot has, for one that comes when those of `removed` go.
@@ -237,7 +270,8 @@ impl KeyHeader {
             return Vec::new();
         }
         let set = |key, value| Mutation::SetAttribute { object: made, key, value };
-        let descriptor = [&VERSION[..], &self.check].concat();
+        let cipher = if self.is_authenticated { AUTHENTICATED_CIPHER } else { CIPHER };
+        let descriptor = [&[VERSION, cipher][..], &self.check].concat();
         let mut all = vec![set(DESCRIPTOR, descriptor), set(EPOCH, self.epoch.to_le_bytes().to_vec())];
         all.extend(self.slots.iter().map(|slot| set(slot_key(slot.id()), slot.value())));
         all
@@ -277,7 +311,9 @@ const fn slot_key(id: u32) -> AttributeKey {
     volume_key(SLOTS + id as u64)
 }
 
-/// What tells the master key of a volume from others, and says nothing of it.
-fn check(master: &MasterKey) -> [u8; CHECK_BYTES] {
-    derive(master.bytes(), b"onode 1 check")[..CHECK_BYTES].try_into().unwrap_or_default()
+/// What tells the master key of a volume from others, and says nothing of it. It differs for a
+/// volume that is authenticated, so that nobody else can say that it is none.
+fn check(master: &MasterKey, is_authenticated: bool) -> [u8; CHECK_BYTES] {
+    let purpose: &[u8] = if is_authenticated { b"onode 1 check of sums" } else { b"onode 1 check" };
+    derive(master.bytes(), purpose)[..CHECK_BYTES].try_into().unwrap_or_default()
 }

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 const HALF_BITS: u32 = 48;
 
 /// A key, wiped from memory when it is dropped.
-pub(super) type Key = Zeroizing<[u8; KEY_BYTES]>;
+pub(crate) type Key = Zeroizing<[u8; KEY_BYTES]>;
 
 /// The key that all of a volume hangs from. Nothing prints it.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl MasterKey {
         Self(Zeroizing::new(bytes))
     }
 
-    pub(super) fn bytes(&self) -> &[u8; KEY_BYTES] {
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Debug for Session {
 }
 
 /// A key from a key: BLAKE2b with the one as key, over what the other is for.
-pub(super) fn derive(key: &[u8], purpose: &[u8]) -> Key {
+pub(crate) fn derive(key: &[u8], purpose: &[u8]) -> Key {
     // The key of BLAKE2b has at most 64 bytes; all keys here have 32.
     let mut mac = Blake2bMac::<U32>::new_from_slice(&key[..key.len().min(64)]).unwrap_or_else(|_| unreachable!());
     mac.update(purpose);

@@ -47,6 +47,12 @@ pub(super) const fn group_key(group: u64) -> AttributeKey {
     key(BASE + 1 + group)
 }
 
+/// The number of the group that an attribute is.
+pub(super) fn group_of(key: AttributeKey) -> Option<u64> {
+    let is_group = key.kind == AttributeKind::SERVICE && (BASE + 1..HOLES).contains(&key.index);
+    is_group.then(|| key.index - BASE - 1)
+}
+
 /// Which bytes of a block are holes.
 pub(super) const fn holes_key(block: u64) -> AttributeKey {
     key(HOLES + block)

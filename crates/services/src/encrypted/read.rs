@@ -56,7 +56,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// Damage of a part: of all of an object, or of the blocks of a group.
-    fn lost_part(&self, object: ObjectId, number: u64, why: &str) -> Error {
+    pub(super) fn lost_part(&self, object: ObjectId, number: u64, why: &str) -> Error {
         const GROUP_BYTES: u64 = GROUP_BLOCKS * BLOCK_BYTES;
         let size = self.inner().stat(object).map_or(u64::MAX, |stat| stat.size);
         let range = match number {
@@ -178,6 +178,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             if is_hole(&bytes[..(UNIT_BYTES as usize).min(stored)]) && is_hole(&bytes[..stored]) {
                 return if entry.is_absent() && !is_hole(bytes) {
                     Err(lost("what is stored there was never sealed"))
+                } else if !entry.is_absent() && self.tells_holes() {
+                    Err(lost("what was sealed there is gone"))
                 } else {
                     bytes.fill(0);
                     Ok(())

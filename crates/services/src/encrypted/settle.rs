@@ -26,14 +26,14 @@ use std::sync::Arc;
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 /// The changes of one object as they come together.
-struct Sealing<'a> {
-    life: &'a Life<()>,
-    head_before: Option<Head>,
+pub(super) struct Sealing<'a> {
+    pub(super) life: &'a Life<()>,
+    pub(super) head_before: Option<Head>,
     head: Head,
     /// Groups that were looked at: as they were, if they were there, and as they will be.
     groups: BTreeMap<u64, (Option<BlockGroup>, BlockGroup)>,
     /// What goes of what the wrapped object has.
-    going: Ranges,
+    pub(super) going: Ranges,
     /// What comes.
     coming: Vec<(u64, Vec<u8>)>,
     /// How large the wrapped object may be before something comes.
@@ -113,14 +113,14 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         Ok(&mut pair.1)
     }
 
-    fn entry(&self, it: &mut Sealing<'_>, block: u64) -> Result<BlockEntry> {
+    pub(super) fn entry(&self, it: &mut Sealing<'_>, block: u64) -> Result<BlockEntry> {
         if block == 0 {
             return Ok(it.head.first);
         }
         Ok(self.changing(it, block)?.entry(block))
     }
 
-    fn set_entry(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
+    pub(super) fn set_entry(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
         if block == 0 {
             it.head.first = entry;
         } else {
@@ -142,6 +142,9 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             }
             let until = if end == u64::MAX { end } else { end / BLOCK_BYTES * BLOCK_BYTES };
             it.going.add(start.next_multiple_of(BLOCK_BYTES), until);
+        }
+        if self.tells_holes() {
+            self.settle_told(it)?;
         }
         for block in edges.into_iter().filter(|block| !it.life.patches.contains_key(block)) {
             self.settle_edge(it, block)?;
@@ -188,7 +191,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// What a block has in attributes of its own is needed no more.
-    fn forget(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
+    pub(super) fn forget(&self, it: &mut Sealing<'_>, block: u64, entry: BlockEntry) -> Result<()> {
         let object = it.life.object;
         for (is_there, key) in [(entry.has_holes(), holes_key(block)), (entry.is_inline(), INLINE_KEY)] {
             if is_there {
@@ -309,6 +312,12 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         }
         for (number, (before, group)) in std::mem::take(&mut it.groups) {
             if before.as_ref() == Some(&group) || (before.is_none() && group == BlockGroup::default()) {
+                continue;
+            }
+            if self.tells_holes() && group == BlockGroup::default() {
+                it.growth -= before.map_or(0, |before| cost(before.stored_bytes()));
+                plan.mutations.push(Mutation::RemoveAttribute { object, key: group_key(number) });
+                plan.learned.push((object, number, None));
                 continue;
             }
             let value = group.value(object, number, it.key(), &self.keys().nonce()?);

@@ -1,6 +1,7 @@
 //! What the tests of the wrapper share.
 
 pub mod absences;
+pub mod attacks;
 pub mod changes;
 pub mod clones;
 pub mod cuts;

@@ -3,7 +3,7 @@
 
 use onode_base::sync::{Mutex, rank};
 use onode_object::{ObjectDevice, ObjectId};
-use onode_services::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
+use onode_services::{Authenticated, Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotSettings};
 use std::sync::Arc;
 
 /// Keys, and the number of the last mount.
@@ -30,5 +30,18 @@ impl Vault {
         let opened = opened.expect("the keys fit");
         *header = opened.header().clone();
         opened
+    }
+
+    /// The same of a device that is authenticated, or is to be.
+    pub fn open_authenticated<D: ObjectDevice + ?Sized>(&self, device: &Arc<D>) -> Encrypted<Authenticated<D>> {
+        {
+            let mut header = self.header.lock();
+            *header = header.clone().authenticated(&self.master);
+        }
+        let is_made = device.stat(ObjectId::AUTHENTICATED).is_ok();
+        let inner = Arc::clone(device);
+        let opened =
+            if is_made { Authenticated::open(inner, &self.master) } else { Authenticated::create(inner, &self.master) };
+        self.open(&Arc::new(opened.expect("it is what was stored last")))
     }
 }
