@@ -96,6 +96,9 @@ pub struct Volume {
     /// Of a volume that can have some.
     snapshots: Option<Arc<Snapshots>>,
     clones: Option<Arc<Clones>>,
+    /// Of an authenticated volume.
+    #[cfg(feature = "encryption")]
+    sums: Option<Arc<keys::authenticated::Sums>>,
     /// Of a volume that can have some: none within a transaction.
     #[cfg(feature = "transactions")]
     transactions: Option<Arc<Transactions>>,
@@ -159,8 +162,14 @@ impl Volume {
         }
         settle(spec, &mut layers, &mut options)?;
         let returns_to = received::returns_to(&layers);
+        #[cfg(feature = "encryption")]
+        let sums = layers.sums.clone();
         let Layers { device, faces, notes, states, .. } = layers;
         let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
+        #[cfg(feature = "encryption")]
+        {
+            volume.sums = sums;
+        }
         let clock = clock_for(volume.device());
         if let Some(states) = states {
             let snapshots = Snapshots::new(spec, states.clone(), &volume.files, clock, returns_to);
@@ -258,6 +267,8 @@ impl Volume {
             notes,
             snapshots: None,
             clones: None,
+            #[cfg(feature = "encryption")]
+            sums: None,
         })
     }
 
@@ -271,6 +282,8 @@ impl Volume {
             notes: Vec::new(),
             snapshots: None,
             clones: None,
+            #[cfg(feature = "encryption")]
+            sums: None,
             #[cfg(feature = "transactions")]
             transactions: None,
         }
@@ -293,6 +306,15 @@ impl Volume {
     #[must_use]
     pub const fn clones(&self) -> Option<&Arc<Clones>> {
         self.clones.as_ref()
+    }
+
+    /// What an owner may note of the state of an authenticated volume, so that an older copy in its
+    /// place is found out ([`KeyAgent::anchor`](keys::KeyAgent::anchor)); `None` of others, and of
+    /// a snapshot or a clone. Changes that are not durable yet count, too.
+    #[cfg(feature = "encryption")]
+    #[must_use]
+    pub fn anchor(&self) -> Option<keys::Anchor> {
+        self.sums.as_ref().map(|sums| sums.anchor())
     }
 
     /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.

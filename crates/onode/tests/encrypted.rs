@@ -25,7 +25,7 @@ fn secret() -> Secret {
 }
 
 fn key(secret: &Secret) -> NewKey<'_> {
-    NewKey { secret, label: "test", cost: KeyCost::LEAST }
+    NewKey { secret, label: "test", cost: KeyCost::LEAST, authenticates: false }
 }
 
 /// An encrypted volume of each kind, to open it.

@@ -1,6 +1,8 @@
 //! Tests of the facade with all its features: one program, so that what they share is compiled and
 //! linked once. What needs fewer features, or a process for itself, has a program of its own.
 
+mod agent;
+mod authenticated;
 mod beside;
 mod clones;
 mod common;

@@ -11,7 +11,6 @@
 
 mod end;
 mod hand;
-mod keys;
 mod luck;
 mod model;
 mod names;
@@ -41,6 +40,10 @@ struct Kind {
     longest: u64,
     compression: Compression,
     is_encrypted: bool,
+    /// Of an encrypted one.
+    is_authenticated: bool,
+    /// How many sequences are run, unless somebody says otherwise.
+    seeds: u64,
 }
 
 /// Runs sequences on volumes of a kind.
@@ -48,7 +51,7 @@ fn storms(kind: &Kind) {
     let steps = setting("ONODE_STORM_STEPS").unwrap_or(1_500);
     let seeds = match setting("ONODE_STORM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 1..1 + setting("ONODE_STORM_SEEDS").unwrap_or(8),
+        None => 1..1 + setting("ONODE_STORM_SEEDS").unwrap_or(kind.seeds),
     };
     let (mut refused, mut limited, count) = (0, 0, seeds.end - seeds.start);
     for seed in seeds {
@@ -73,6 +76,8 @@ const FLASH: Kind = Kind {
     longest: 300_000,
     compression: Compression::Never,
     is_encrypted: false,
+    is_authenticated: false,
+    seeds: 8,
 };
 
 const DISKS: Kind = Kind {
@@ -95,8 +100,14 @@ fn compressed_flash() {
 
 #[test]
 fn encrypted_flash() {
-    keys::give();
+    crate::agent::provide();
     storms(&Kind { name: "storm-encrypted", is_encrypted: true, ..FLASH });
+}
+
+#[test]
+fn authenticated_flash() {
+    crate::agent::provide();
+    storms(&Kind { name: "storm-authenticated", is_encrypted: true, is_authenticated: true, seeds: 3, ..FLASH });
 }
 
 #[test]

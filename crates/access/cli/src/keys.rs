@@ -4,7 +4,7 @@
 //! could see it. Once this process has one it leaves no core dump.
 
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
-use onode::keys::{KEY_FILE_BYTES_MIN, KeyAgent, Secret, set_key_agent};
+use onode::keys::{Anchor, KEY_FILE_BYTES_MIN, KeyAgent, Secret, set_key_agent};
 use onode::{Class, Error, Result, Spec};
 use std::ffi::OsString;
 use std::fs::File;
@@ -36,6 +36,9 @@ pub struct KeyArguments {
     /// The name of a key of the type `user` in the session or user keyring of the kernel.
     #[arg(long, global = true, value_name = "NAME")]
     pub keyring: Option<String>,
+    /// Refuse an authenticated volume that is older than this, which `onode key anchor` printed.
+    #[arg(long, global = true, value_name = "ANCHOR", value_parser = anchor_of)]
+    pub expect_anchor: Option<Anchor>,
 }
 
 impl KeyArguments {
@@ -45,19 +48,27 @@ impl KeyArguments {
     /// `Usage` for a path that is none.
     pub fn apply(&mut self, name: &str, value: &str) -> Result<bool> {
         let absolute = || std::path::absolute(value).map_err(|error| Error::host_file("use", Path::new(value), &error));
+        let no_key = Self { expect_anchor: self.expect_anchor, ..Self::default() };
         match name {
-            "key-file" => *self = Self { key_file: Some(absolute()?), ..Self::default() },
-            "passphrase-file" => *self = Self { passphrase_file: Some(absolute()?), ..Self::default() },
-            "keyring" => *self = Self { keyring: Some(value.to_owned()), ..Self::default() },
+            "key-file" => *self = Self { key_file: Some(absolute()?), ..no_key },
+            "passphrase-file" => *self = Self { passphrase_file: Some(absolute()?), ..no_key },
+            "keyring" => *self = Self { keyring: Some(value.to_owned()), ..no_key },
+            "expect-anchor" => {
+                let anchor = anchor_of(value).map_err(|why| {
+                    let what = format!("cannot expect the anchor `{value}`");
+                    Error::new(Class::Usage, what, why).hint("`onode key anchor IMAGE` prints one")
+                })?;
+                self.expect_anchor = Some(anchor);
+            }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Whether none is said.
+    /// Whether no key is said.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    pub const fn is_empty(&self) -> bool {
+        self.key_file.is_none() && self.passphrase_file.is_none() && self.keyring.is_none()
     }
 
     /// The same as flags for a process that works in another directory. Standard input it gets
@@ -76,6 +87,8 @@ impl KeyArguments {
             }
         }
         flags.extend(self.keyring.iter().flat_map(|name| ["--keyring".into(), name.into()]));
+        let anchor = self.expect_anchor.iter().map(Anchor::to_string);
+        flags.extend(anchor.flat_map(|anchor| ["--expect-anchor".into(), anchor.into()]));
         Ok(flags)
     }
 
@@ -119,6 +132,10 @@ impl KeyArguments {
     }
 }
 
+fn anchor_of(text: &str) -> std::result::Result<Anchor, String> {
+    text.parse().map_err(|error: onode_object::Error| error.detail)
+}
+
 /// What this process uses, and a key that it was given already.
 #[derive(Default)]
 struct Known {
@@ -160,6 +177,10 @@ impl KeyAgent for Agent {
     fn opened(&self, secret: &Secret) {
         remember(secret.clone());
     }
+
+    fn anchor(&self, _: &Spec) -> Option<Anchor> {
+        known(|known| known.arguments.expect_anchor)
+    }
 }
 
 /// What the variable says.
@@ -170,7 +191,7 @@ fn of_variable() -> Option<KeyArguments> {
 
 /// Has whatever opens a volume ask these for keys from now on.
 pub fn provide(arguments: &KeyArguments) {
-    if !arguments.is_empty() {
+    if *arguments != KeyArguments::default() {
         known(|known| known.arguments = arguments.clone());
     }
     set_key_agent(Box::new(Agent));
@@ -279,6 +300,7 @@ mod tests {
         assert_eq!(keys.apply("key-file", "/a"), Ok(true));
         assert_eq!(keys.apply("keyring", "disk"), Ok(true));
         assert_eq!(keys.apply("compress", "fast"), Ok(false));
+        assert!(keys.apply("expect-anchor", "7").is_err());
         assert_eq!(keys, KeyArguments { keyring: Some("disk".into()), ..KeyArguments::default() });
         assert_eq!(keys.as_flags(), Ok(vec!["--keyring".into(), "disk".into()]));
     }

@@ -65,17 +65,40 @@ pub(super) mod encryption {
     use crate::error::{Class, Error, Result};
     use crate::open::access::volume_error;
     use crate::spec::Spec;
+    use crate::volume::layers::Opening;
     use crate::volume::versioned::Unlocked;
     use onode_base::ErrorKind;
     use onode_fs::volume::VOLUME;
     use onode_object::{AttributeKey, ObjectDevice};
+    use std::convert::Infallible;
     use std::sync::Arc;
 
-    /// The device as it is, if its volume is not encrypted.
-    pub(in crate::volume) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Unlocked> {
+    /// No volume has sums here.
+    pub(in crate::volume) type Sums = dyn ObjectDevice;
+
+    pub(in crate::volume) fn sums_of(
+        _: &Spec,
+        _: &Arc<dyn ObjectDevice>,
+        _: Option<&Infallible>,
+        _: Opening,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Arc<Sums>>> {
+        Ok(None)
+    }
+
+    pub(in crate::volume) fn unlocked(
+        _: &Spec,
+        device: Arc<dyn ObjectDevice>,
+        _: Option<Infallible>,
+    ) -> Result<Unlocked> {
+        Ok(Unlocked::plain(device))
+    }
+
+    /// Refuses an encrypted volume: there is no key of any.
+    pub(in crate::volume) fn key_of(spec: &Spec, device: &dyn ObjectDevice) -> Result<Option<Infallible>> {
         // A volume in memory is made when it is opened, and holds nothing before.
         if spec.image_path().is_none() {
-            return Ok(Unlocked::plain(device));
+            return Ok(None);
         }
         let what = format!("cannot open {spec}");
         match device.attribute(VOLUME, AttributeKey::VOLUME_ENCRYPTED) {
@@ -87,7 +110,7 @@ pub(super) mod encryption {
                 Err(volume_error(what, &error))
             }
             // What cannot be read is for whoever uses it to tell of.
-            Ok(None) | Err(_) => Ok(Unlocked::plain(device)),
+            Ok(None) | Err(_) => Ok(None),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! that opens such volumes says once where keys come from ([`set_key_agent`]); then everything
 //! that opens a volume can open those, too.
 
+pub(super) mod authenticated;
+
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::open::access::{Access, Users, volume_error};
@@ -17,7 +19,9 @@ use onode_object::{ObjectDevice, ObjectId};
 use onode_services::{Encrypted, KeyHeader, MasterKey, Session, SlotSettings};
 use std::sync::{Arc, OnceLock};
 
-pub use onode_services::{Cost as KeyCost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, SLOTS_MAX, Secret, SlotKind};
+pub use onode_services::{
+    Anchor, Cost as KeyCost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, NOT_AUTHENTIC, SLOTS_MAX, Secret, SlotKind,
+};
 
 /// The objects that say how a volume is encrypted: those that each has.
 const HOLDERS: [ObjectId; 2] = [VOLUME, ObjectId(InodeNumber::ROOT.0)];
@@ -32,6 +36,11 @@ pub trait KeyAgent: Send + Sync {
 
     /// A secret opened a volume: a command may open the same one again.
     fn opened(&self, _secret: &Secret) {}
+
+    /// The state that the owner of a volume has noted, if it is to be compared with what is found.
+    fn anchor(&self, _spec: &Spec) -> Option<Anchor> {
+        None
+    }
 }
 
 static AGENT: OnceLock<Box<dyn KeyAgent>> = OnceLock::new();
@@ -51,6 +60,8 @@ pub struct NewKey<'a> {
     pub label: &'a str,
     /// What it costs to try a passphrase.
     pub cost: KeyCost,
+    /// Of a first key: whether the volume is authenticated, too.
+    pub authenticates: bool,
 }
 
 impl NewKey<'_> {
@@ -79,26 +90,41 @@ pub(super) fn created(spec: &Spec, device: &Arc<dyn ObjectDevice>, key: &NewKey<
     let master = MasterKey::new(random_bytes()?);
     let header = KeyHeader::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
     let session = Session::new(random_bytes()?);
-    let encrypted = Encrypted::create(Arc::clone(device), header, &master, session).map_err(failed)?;
+    let (device, header): (Arc<dyn ObjectDevice>, _) = if key.authenticates {
+        (authenticated::created(spec, device, &master)?, header.authenticated(&master))
+    } else {
+        (Arc::clone(device), header)
+    };
+    let encrypted = Encrypted::create(device, header, &master, session).map_err(failed)?;
     Ok(Arc::new(encrypted))
 }
 
-/// The device as its volume is: encrypted, if it says so.
-pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>) -> Result<Unlocked> {
+/// What opens an encrypted volume.
+pub(super) struct VolumeKey {
+    header: KeyHeader,
+    master: MasterKey,
+}
+
+/// What opens the volume on a device; `None` if it is not encrypted.
+pub(super) fn key_of(spec: &Spec, device: &dyn ObjectDevice) -> Result<Option<VolumeKey>> {
     // A volume in memory is made when it is opened, and holds nothing before.
     if spec.image_path().is_none() {
-        return Ok(Unlocked::plain(device));
+        return Ok(None);
     }
-    let what = || format!("cannot open {spec}");
-    let Some(header) = KeyHeader::load(device.as_ref(), &HOLDERS).map_err(|error| lost(what(), &error))? else {
-        return Ok(Unlocked::plain(device));
-    };
+    let found = KeyHeader::load(device, &HOLDERS).map_err(|error| lost(format!("cannot open {spec}"), &error));
+    let Some(header) = found? else { return Ok(None) };
     let (master, _) = unlock(spec, &header).inspect_err(|_| {
         // Nothing was changed: it is left as it was found.
         let _ = device.close();
     })?;
+    Ok(Some(VolumeKey { header, master }))
+}
+
+/// The device as its volume is: encrypted, if there is a key.
+pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>, key: Option<VolumeKey>) -> Result<Unlocked> {
+    let Some(VolumeKey { header, master }) = key else { return Ok(Unlocked::plain(device)) };
     let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
-    let encrypted = Arc::new(opened.map_err(|error| volume_error(what(), &error))?);
+    let encrypted = Arc::new(opened.map_err(|error| volume_error(format!("cannot open {spec}"), &error))?);
     let keys = Arc::clone(&encrypted);
     Ok(Unlocked { device: encrypted, of_snapshot: Arc::new(move |snapshot| Arc::new(keys.of_snapshot(snapshot))) })
 }
@@ -122,6 +148,7 @@ fn unlock(spec: &Spec, header: &KeyHeader) -> Result<(MasterKey, u32)> {
                     return Ok(opened);
                 }
                 Err(error) if error.kind == ErrorKind::KeyNeeded => why = error.detail,
+                Err(error) if error.kind == ErrorKind::Corrupt => return Err(lost(what(), &error)),
                 Err(error) => return Err(key_error(what(), &error)),
             }
             attempt += 1;
@@ -168,6 +195,12 @@ impl VolumeKeys {
         self.header.unknown()
     }
 
+    /// Whether the volume is authenticated, too.
+    #[must_use]
+    pub const fn is_authenticated(&self) -> bool {
+        self.header.is_authenticated()
+    }
+
     /// How often the volume was opened for writing.
     #[must_use]
     pub const fn mounts(&self) -> u64 {
@@ -209,13 +242,22 @@ impl VolumeKeys {
     /// `Key`; `NotFound` if there is no such slot; `Usage` if the key opens one of those that go.
     pub fn remove(&mut self, ids: &[u32]) -> Result<()> {
         let what = format!("cannot remove a key slot of {}", self.spec);
-        let (_, id) = self.opened()?;
+        let (master, id) = self.opened()?;
         if ids.contains(&id) {
             let why = format!("the key that was given opens slot {id}, which is to go");
             return Err(Error::new(Class::Usage, what, why)
                 .hint("give a key whose slot stays, so that somebody can open the volume afterwards"));
         }
-        self.header.change(self.device.as_ref(), None, ids).map_err(|error| key_error(what, &error))
+        let device = self.as_changed(&master)?;
+        self.header.change(device.as_ref(), None, ids).map_err(|error| key_error(what, &error))
+    }
+
+    /// The device through which slots change.
+    fn as_changed(&self, master: &MasterKey) -> Result<Arc<dyn ObjectDevice>> {
+        if !self.header.is_authenticated() {
+            return Ok(Arc::clone(&self.device));
+        }
+        Ok(authenticated::opened(&self.spec, Arc::clone(&self.device), master)?)
     }
 
     /// What a key opened; asks for one if none did yet.
@@ -230,9 +272,10 @@ impl VolumeKeys {
 
     fn put(&mut self, master: &MasterKey, key: &NewKey<'_>, removed: &[u32]) -> Result<u32> {
         let what = format!("cannot add a key to {}", self.spec);
+        let device = self.as_changed(master)?;
         let mut put = || {
             let id = self.header.free_id(removed)?;
-            self.header.change(self.device.as_ref(), Some(key.slot(id, master)?), removed)?;
+            self.header.change(device.as_ref(), Some(key.slot(id, master)?), removed)?;
             Ok(id)
         };
         put().map_err(|error: onode_object::Error| key_error(what, &error))

@@ -1,15 +1,17 @@
 //! The device of a volume with all services that stand on it, and the same of its snapshots.
 //!
-//! From below: snapshots, encryption, compression, transactions.
+//! From below: authentication, snapshots, encryption, compression, transactions.
 
 #[cfg(not(feature = "compression"))]
 use super::absent::compression::wrapped;
 #[cfg(not(feature = "encryption"))]
-use super::absent::encryption::unlocked;
+use super::absent::encryption::{Sums, key_of, sums_of, unlocked};
 #[cfg(not(feature = "transactions"))]
 use super::absent::transactions::refuse_unsettled;
 #[cfg(feature = "encryption")]
-use super::keys::unlocked;
+use super::keys::authenticated::{Sums, sums_of};
+#[cfg(feature = "encryption")]
+use super::keys::{key_of, unlocked};
 #[cfg(feature = "compression")]
 use super::services::wrapped;
 #[cfg(feature = "transactions")]
@@ -49,8 +51,11 @@ impl Opening {
 
 /// An open device with its services, but for transactions.
 pub(crate) struct Layers {
-    /// The device itself.
+    /// The device itself, through its sums if it has some.
     pub(crate) bare: Arc<dyn ObjectDevice>,
+    /// Those of an authenticated volume.
+    #[cfg(feature = "encryption")]
+    pub(crate) sums: Option<Arc<Sums>>,
     /// Its snapshots and clones, if it can have some.
     pub(crate) states: Option<States>,
     /// What stands on top.
@@ -74,11 +79,22 @@ impl Layers {
     /// As [`open`](Self::open).
     pub(crate) fn over(spec: &Spec, opened: Opened, how: Opening) -> Result<Self> {
         let Opened { device: bare, faces, mut notes } = opened;
+        let key = key_of(spec, bare.as_ref())?;
+        let sums = sums_of(spec, &bare, key.as_ref(), how, &mut notes)?;
+        let bare = sums.as_ref().map_or(bare, |sums| Arc::<Sums>::clone(sums));
         let VersionedDevice { device, versioned } = versioned(spec, Arc::clone(&bare), how.may_lose, &mut notes)?;
-        let Unlocked { device, of_snapshot } = unlocked(spec, device)?;
+        let Unlocked { device, of_snapshot } = unlocked(spec, device, key)?;
         let states = versioned.map(|versioned| States { spec: spec.clone(), versioned, of_snapshot });
         let device = wrapped(spec, device, how.compression, &mut notes)?;
-        Ok(Self { bare, states, device, faces, notes })
+        Ok(Self {
+            bare,
+            #[cfg(feature = "encryption")]
+            sums,
+            states,
+            device,
+            faces,
+            notes,
+        })
     }
 
     /// What stands on a device that has no snapshots and is not encrypted.
@@ -89,7 +105,15 @@ impl Layers {
     pub(crate) fn without_snapshots(spec: &Spec, opened: Opened, compression: Compression) -> Result<Self> {
         let Opened { device: bare, faces, mut notes } = opened;
         let device = wrapped(spec, Arc::clone(&bare), compression, &mut notes)?;
-        Ok(Self { bare, states: None, device, faces, notes })
+        Ok(Self {
+            bare,
+            #[cfg(feature = "encryption")]
+            sums: None,
+            states: None,
+            device,
+            faces,
+            notes,
+        })
     }
 
     /// What stands on top, with everything in place that was committed.

@@ -57,8 +57,9 @@ impl Storm {
         // So that a seed does the same again.
         let options = CreateOptions { uuid: Some([seed as u8; 16]), ..CreateOptions::default() };
         if kind.is_encrypted {
-            let secret = super::keys::secret();
-            let key = NewKey { secret: &secret, label: "storm", cost: KeyCost::LEAST };
+            let secret = crate::agent::secret();
+            let (cost, authenticates) = (KeyCost::LEAST, kind.is_authenticated);
+            let key = NewKey { secret: &secret, label: "storm", cost, authenticates };
             Volume::create_encrypted(&new, &options, &key).unwrap();
         } else {
             Volume::create(&new, &options).unwrap();

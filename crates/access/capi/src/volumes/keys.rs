@@ -55,7 +55,7 @@ pub(crate) struct FirstKey<'a> {
 
 impl FirstKey<'_> {
     pub(crate) const fn new_key(&self) -> NewKey<'_> {
-        NewKey { secret: &self.secret, label: self.label, cost: self.cost }
+        NewKey { secret: &self.secret, label: self.label, cost: self.cost, authenticates: false }
     }
 
     pub(crate) fn secret(&self) -> Secret {

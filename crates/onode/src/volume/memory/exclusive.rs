@@ -62,6 +62,11 @@ fn refuse_what_needs_it(spec: &Spec, opened: Opened) -> Result<()> {
     let failed = |error: onode_object::Error| volume_error(what(), &error);
     let how = Opening { access: Access::CHANGE, users: Users::Alone, compression: Compression::Never, may_lose: false };
     let layers = Layers::over(spec, opened, how)?;
+    #[cfg(feature = "encryption")]
+    if layers.sums.is_some() {
+        let why = "it is authenticated: what others change could not be told from what nobody may change";
+        return Err(Error::new(Class::Usage, what(), why).hint("copy its files to a volume that is made without it"));
+    }
     if let Some(states) = &layers.states {
         let versioned = &states.versioned;
         if let Some(clone) = versioned.clones().first() {

@@ -68,7 +68,8 @@ fn serve(spec: &Spec, directory: &Path, settings: &Settings, encrypts: bool, out
         VolumeKeys::open(spec, true)?;
     }
     if !is_there {
-        let key = FirstKey { encrypts, arguments: &settings.keys, label: "", cost: &CostArguments::default() };
+        let (arguments, cost) = (&settings.keys, &CostArguments::default());
+        let key = FirstKey { encrypts, arguments, label: "", cost, authenticates: false };
         key.create(spec, &owned_by_caller())?;
         output.note(&format!("made {spec}"));
     }

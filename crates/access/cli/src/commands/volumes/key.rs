@@ -3,7 +3,7 @@
 use crate::keys::{self, KeyArguments};
 use crate::location;
 use onode::keys::{KeyCost, KeySlot, NewKey, SlotKind, VolumeKeys};
-use onode::{Class, CreateOptions, Error, Result, Spec, Volume, human_size, parse_size};
+use onode::{Class, CreateOptions, Error, MountOptions, Result, Spec, Volume, human_size, parse_size};
 use onode_console::{Output, quote};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -22,7 +22,9 @@ Examples:
   onode key add disk.img --new-key-file disk.key        (a key file for mounts at boot)
   onode --key-file disk.key key remove disk.img 0       (the key that is given must stay)
   onode key change disk.img                             (a new passphrase in the place of one)
-  onode --key-file disk.key key test disk.img")]
+  onode --key-file disk.key key test disk.img
+  onode key anchor disk.img > noted                     (of a volume made with --authenticate)
+  onode --expect-anchor \"$(cat noted)\" mount disk.img /mnt")]
 pub struct Arguments {
     #[command(subcommand)]
     verb: KeyVerb,
@@ -40,6 +42,9 @@ enum KeyVerb {
     Remove(Removed),
     /// Tell which key slot the given key opens.
     Test(Named),
+    /// Print what to note of an authenticated volume, so that an older copy in its place is found
+    /// out: `--expect-anchor` then refuses whatever is older. Nobody may have it mounted.
+    Anchor(Named),
 }
 
 #[derive(Debug, clap::Args)]
@@ -134,6 +139,7 @@ struct Kdf {
 struct Report {
     spec: String,
     cipher: &'static str,
+    authenticated: bool,
     opened_for_writing: u64,
     slots: Vec<SlotReport>,
     unreadable_slots: Vec<u32>,
@@ -157,6 +163,7 @@ impl Report {
         Self {
             spec: spec.to_string(),
             cipher: "aes-256-gcm-siv",
+            authenticated: keys.is_authenticated(),
             opened_for_writing: keys.mounts(),
             slots: keys.slots().iter().map(SlotReport::from).collect(),
             unreadable_slots: keys.unknown().to_vec(),
@@ -167,7 +174,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "volume      {}", self.spec)?;
-        writeln!(f, "cipher      {}", self.cipher)?;
+        writeln!(f, "cipher      {}{}", self.cipher, if self.authenticated { ", authenticated" } else { "" })?;
         writeln!(f, "opened      {} times for writing", self.opened_for_writing)?;
         for SlotReport { slot, kind, label, kdf } in &self.slots {
             let cost = kdf.as_ref().map_or_else(String::new, |kdf| {
@@ -180,6 +187,21 @@ impl fmt::Display for Report {
             writeln!(f, "slot {slot:<6} unreadable: damaged, or of a newer version")?;
         }
         Ok(())
+    }
+}
+
+/// A state of a volume that its owner may note.
+#[derive(Debug, Serialize)]
+struct AnchorReport {
+    spec: String,
+    anchor: String,
+    /// How many changes there were.
+    changes: u64,
+}
+
+impl fmt::Display for AnchorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.anchor)
     }
 }
 
@@ -213,6 +235,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             let text = format!("the key opens slot {slot} of {spec}");
             output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed: Vec::new(), text })?;
         }
+        KeyVerb::Anchor(Named { image }) => {
+            let spec = location::spec(image)?;
+            let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
+            let anchor = volume.anchor();
+            volume.close()?;
+            let anchor = anchor.ok_or_else(|| {
+                Error::new(Class::Usage, format!("cannot note the state of {spec}"), "it is not authenticated")
+                    .hint("a volume is authenticated when it is made: onode mkfs --encrypt --authenticate IMAGE")
+            })?;
+            let report = AnchorReport { spec: spec.to_string(), anchor: anchor.to_string(), changes: anchor.changes };
+            output.report(&report)?;
+        }
         KeyVerb::Add(added) => put(added, false, output)?,
         KeyVerb::Change(added) => put(added, true, output)?,
         KeyVerb::Remove(Removed { image, slots }) => {
@@ -237,9 +271,11 @@ fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
         key_file: added.new_key_file.clone(),
         passphrase_file: added.new_passphrase_file.clone(),
         keyring: added.new_keyring.clone(),
+        expect_anchor: None,
     };
     let secret = new.new_secret()?;
-    let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? };
+    let authenticates = keys.is_authenticated();
+    let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()?, authenticates };
     let (slot, removed) = if is_change {
         let (slot, old) = keys.change(&key)?;
         (slot, vec![old])
@@ -263,6 +299,8 @@ pub struct FirstKey<'a> {
     pub label: &'a str,
     /// What it costs to try it.
     pub cost: &'a CostArguments,
+    /// Whether the volume is authenticated, too.
+    pub authenticates: bool,
 }
 
 impl FirstKey<'_> {
@@ -291,7 +329,8 @@ impl FirstKey<'_> {
             return make(None);
         }
         let secret = self.arguments.first_secret()?;
-        let key = NewKey { secret: &secret, label: self.label, cost: self.cost.cost()? };
+        let cost = self.cost.cost()?;
+        let key = NewKey { secret: &secret, label: self.label, cost, authenticates: self.authenticates };
         make(Some(&key))?;
         keys::remember(secret);
         Ok(())

@@ -27,6 +27,7 @@ use tree::TreeArguments;
     onode mkfs pool:flash:a.img,size=4G+flash:b.img,size=4G   (every file on both; see onode pool)\n  \
     onode mkfs --encrypt disk.img                         (asks for a passphrase; see onode key)\n  \
     onode mkfs --encrypt --key-file disk.key disk.img\n  \
+    onode mkfs --encrypt --authenticate disk.img          (tells who puts older things back)\n  \
     onode mkfs --from ./rootfs --owner root root.img      (as large as it needs)\n  \
     onode mkfs --from ./rootfs --uuid \"$UUID\" --time \"$(git log -1 --format=%ct)\" root.img\n\n\
     --from keeps content with its holes, owners, permissions, times, symbolic and hard links,\n\
@@ -81,6 +82,10 @@ pub struct Arguments {
     /// --key-file, --passphrase-file or --keyring name, or a passphrase that is asked for.
     #[arg(long)]
     encrypt: bool,
+    /// With --encrypt: also find out if somebody puts anything older, or of another place, on the
+    /// medium while it is not mounted; an older copy of it all by `onode key anchor`.
+    #[arg(long, requires = "encrypt")]
+    authenticate: bool,
     /// What people call the first key slot, at most 64 bytes.
     #[arg(long, value_name = "LABEL", default_value = "")]
     key_label: String,
@@ -126,8 +131,8 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
         time,
         ..owned_by_caller()
     };
-    let Arguments { encrypt, key_label, cost, .. } = arguments;
-    let key = FirstKey { encrypts: *encrypt, arguments: keys, label: key_label, cost };
+    let Arguments { encrypt, authenticate, key_label, cost, .. } = arguments;
+    let key = FirstKey { encrypts: *encrypt, arguments: keys, label: key_label, cost, authenticates: *authenticate };
     match arguments.tree.source(&spec, output)? {
         None => key.create(&spec, &options)?,
         Some(source) => source.fill(&spec, &options, &key)?,
