@@ -5,6 +5,7 @@
 mod common;
 
 mod atomic;
+mod authenticated;
 mod beside;
 mod clone;
 mod copy;

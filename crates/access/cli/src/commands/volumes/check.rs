@@ -4,21 +4,24 @@
 //! checksums and a recount of everything, one over the names, inodes and attributes of the files,
 //! those of clones as well. What is wrong is a list of findings, not an error.
 
+pub mod sealed;
 mod states;
+mod text;
 
+use self::sealed::Sealed;
 use crate::bar::bar;
 use crate::location::{self, where_mounted};
 use crate::watch::health::ConditionReport;
 use crate::watch::record::Left;
+use onode::keys::NOT_AUTHENTIC;
 use onode::medium::{MediumFinding, MediumReport, check_medium};
-use onode::{Class, Error, MountOptions, Result, Spec, Volume, human_size, open_device};
-use onode_console::{Output, quote};
+use onode::{Class, Error, MountOptions, Result, Spec, Volume, open_device};
+use onode_console::Output;
 use onode_fs::check::{Finding, Severity};
-use onode_object::{ErrorKind, ObjectDevice};
+use onode_object::{Condition, ErrorKind, ObjectDevice};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::sync::Arc;
 
 /// Exit codes of fsck(8).
@@ -148,7 +151,7 @@ impl Report {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
-        let (mut notes, mut clones) = (Vec::new(), 0);
+        let (mut notes, mut clones, mut sealed_bytes) = (Vec::new(), 0, None);
         if let Some(name) = state.filter(|_| medium.is_mountable) {
             files = states::of_state(spec, name)?;
         } else if medium.is_mountable {
@@ -157,6 +160,14 @@ impl Report {
             // nothing is changed.
             let (device, told) = open(spec, true, true)?;
             notes = noted(device.as_ref(), told, &medium);
+            findings.extend(sealed::in_sums(device.as_ref()));
+            let content =
+                Sealed::of(device.as_ref(), output).map_err(|error| Volume::error(what.clone(), &error.into()))?;
+            // The walk over the medium may have told of it.
+            let told: BTreeSet<_> = findings.iter().filter_map(|found| found.object).collect();
+            let is_new = |found: &Found| found.object.is_none_or(|object| !told.contains(&object));
+            findings.extend(content.findings.into_iter().filter(is_new));
+            sealed_bytes = content.verified_bytes;
             let checked = onode_fs::check::check(device.as_ref());
             drop(device);
             match checked {
@@ -192,8 +203,11 @@ impl Report {
             names: files.names,
             clones,
             pages_read: medium.pages_read,
-            verified_bytes: medium.bytes_verified,
-            unverified: medium.unverified,
+            verified_bytes: medium.bytes_verified.max(sealed_bytes.unwrap_or(0)),
+            unverified: match sealed_bytes {
+                Some(_) => sealed::left_unverified(spec, medium.unverified),
+                None => medium.unverified,
+            },
         })
     }
 
@@ -208,7 +222,8 @@ impl Report {
 fn noted(device: &dyn ObjectDevice, told: Vec<String>, medium: &MediumReport) -> Vec<String> {
     let is_found = |text: &str| medium.findings.iter().any(|finding| finding.message.contains(text));
     let conditions = device.health().conditions.into_iter();
-    let conditions: Vec<_> = conditions.filter(|told| told.code != "loss-accepted" && !is_found(&told.text)).collect();
+    let is_told = |condition: &Condition| ["loss-accepted", NOT_AUTHENTIC].contains(&condition.code.as_ref());
+    let conditions: Vec<_> = conditions.filter(|told| !is_told(told) && !is_found(&told.text)).collect();
     let is_condition = |text: &str| conditions.iter().any(|condition| condition.text == text);
     let mut notes: Vec<String> = told.into_iter().filter(|note| !is_found(note) && !is_condition(note)).collect();
     notes.extend(conditions.into_iter().map(|condition| ConditionReport::from(condition).to_string()));
@@ -295,6 +310,23 @@ impl Found {
         }
     }
 
+    /// An error of this layer and kind, of no place.
+    fn error(layer: &'static str, kind: &str, message: String) -> Self {
+        Self {
+            layer,
+            severity: "error".to_owned(),
+            kind: kind.to_owned(),
+            state: None,
+            place: None,
+            object: None,
+            range: None,
+            name: None,
+            path: None,
+            message,
+            harmless: false,
+        }
+    }
+
     /// A finding of the file system.
     pub fn in_files(finding: &Finding) -> Self {
         Self {
@@ -317,59 +349,5 @@ impl Found {
     /// The same in the files of a clone or snapshot.
     fn of_state(self, name: &str) -> Self {
         Self { state: Some(name.to_owned()), ..self }
-    }
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.severity, self.layer)?;
-        if let Some(name) = &self.state {
-            write!(f, " of `{}`", quote::message(name))?;
-        }
-        write!(f, ": {}", self.message)?;
-        match &self.path {
-            Some(path) => write!(f, "; the file is {path}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
-            writeln!(f, "{finding}")?;
-        }
-        let verdict = if self.clean { "clean" } else { "DAMAGED" };
-        write!(f, "{}: {verdict}; {} objects, ", self.spec, self.objects)?;
-        write!(f, "{} files, {} directories, {} names, ", self.files, self.directories, self.names)?;
-        write!(f, "{} of content verified", human_size(self.verified_bytes))?;
-        match self.clones {
-            0 => {}
-            1 => write!(f, ", the files of 1 clone")?,
-            clones => write!(f, ", the files of {clones} clones")?,
-        }
-        for what in &self.unverified {
-            write!(f, "\nnot verified: {what}")?;
-        }
-        for note in &self.notes {
-            write!(f, "\n{note}")?;
-        }
-        if !self.closed_in_order {
-            write!(f, "\nit was not closed in order; the next mount recovers it")?;
-        }
-        if self.findings.iter().any(|found| found.state.is_some() && !found.harmless) {
-            write!(
-                f,
-                "\nthe files of clones and snapshots are not repaired: copy what can be read out of it with `onode get`, \
-                 and delete it"
-            )?;
-        } else if !self.clean {
-            write!(
-                f,
-                "\n`onode repair` repairs what can be repaired; lost bytes stay lost: restore those files from a backup, \
-                 or have `onode repair --drop-damaged` make zeros of what is lost"
-            )?;
-        }
-        Ok(())
     }
 }

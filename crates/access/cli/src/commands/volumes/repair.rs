@@ -5,7 +5,7 @@
 //! bytes: nothing is made up, and nothing that can still be read is given up unless it is asked
 //! for.
 
-use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of};
+use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of, sealed};
 use crate::location::{self, Consent};
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, repair_files};
@@ -35,6 +35,8 @@ struct RepairOutcome {
     fixed: u64,
     lost: bool,
     medium: Vec<String>,
+    /// What was noticed when it was opened after that.
+    notes: Vec<String>,
     found: Vec<Found>,
     /// Files that lost content, to be restored from a backup.
     restore: Vec<String>,
@@ -60,7 +62,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairOutcome> {
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
-    let MediumRepaired { actions, lost, losers } =
+    let MediumRepaired { actions, lost, mut losers } =
         repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
             Class::Damaged | Class::Loss if !drop_damaged => {
                 error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
@@ -68,15 +70,22 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairO
             Class::Damaged => error.hint("nothing was changed: restore the files from a backup onto a new volume"),
             _ => error,
         })?;
-    let (device, _) = check::open(spec, false, accept_loss)?;
+    let (device, notes) = check::open(spec, false, accept_loss)?;
+    let failed = |error: &onode_object::Error| Error::device(format!("cannot repair {spec}"), error);
+    let dropped = match drop_damaged {
+        true => sealed::drop_damaged(device.as_ref(), output).map_err(|error| failed(&error))?,
+        false => Vec::new(),
+    };
+    losers.extend(dropped.iter().filter_map(|found| found.object));
     let Repaired { before, fixed, .. } = repair_files(spec, device.as_ref())?;
-    device.close().map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?;
+    device.close().map_err(|error| failed(&error))?;
     drop(device);
     Ok(RepairOutcome {
-        fixed: fixed + actions.len() as u64,
+        fixed: fixed + (actions.len() + dropped.len()) as u64,
         lost,
         medium: actions,
-        found: before.findings.iter().map(Found::in_files).collect(),
+        notes,
+        found: dropped.into_iter().chain(before.findings.iter().map(Found::in_files)).collect(),
         restore: lost_files(spec, &losers, &before),
         after: Report::of(spec, output)?,
     })
@@ -107,6 +116,9 @@ impl fmt::Display for RepairOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for action in &self.medium {
             writeln!(f, "medium: {action}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
         }
         for finding in &self.found {
             writeln!(f, "found: {finding}")?;
