@@ -112,14 +112,14 @@ pub(super) fn in_sums(device: &dyn ObjectDevice) -> Option<Found> {
 /// What is not verified although all content of the volume was read, of what the medium cannot
 /// verify: what only snapshots and clones have.
 pub(super) fn left_unverified(spec: &Spec, of_medium: Vec<String>) -> Vec<String> {
-    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
-    let has_others = Volume::open(spec, options).is_ok_and(|volume| {
-        volume.snapshots().is_some_and(|all| !all.list().is_empty())
-            || volume.clones().is_some_and(|all| !all.list().is_empty())
-    });
     let is_content = |what: &String| what.starts_with("the content of files");
     let (content, mut left): (Vec<_>, Vec<_>) = of_medium.into_iter().partition(is_content);
-    if has_others && !content.is_empty() {
+    let options = MountOptions { read_only: true, accept_loss: true, ..MountOptions::default() };
+    let has_others = |volume: Volume| {
+        volume.snapshots().is_some_and(|all| !all.list().is_empty())
+            || volume.clones().is_some_and(|all| !all.list().is_empty())
+    };
+    if !content.is_empty() && Volume::open(spec, options).is_ok_and(has_others) {
         left.push("what only snapshots and clones have: this kind of device has no checksums of it".to_owned());
     }
     left
