@@ -210,15 +210,11 @@ fn with_exclusive<S: Service, V: Visitor>(
         let kind = Scm::new(shape, run.seed).exclusive();
         return with_kind(Wrapped { kind, service }, run, plan, visitor);
     }
-    if let Some(shape) = geometry::disks_by_name(shape) {
-        return with_kind(Wrapped { kind: Tier::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
-    }
-    let (name, is_beside) = shape.strip_prefix(PREFIX).map_or((shape, false), |name| (name, true));
-    let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
-    if is_beside {
+    if let Some(name) = shape.strip_prefix(PREFIX) {
+        let shape = geometry::by_name(name).ok_or_else(|| format!("there is no shape '{}'", run.shape))?;
         return with_kind(Wrapped { kind: Beside::new(shape, &run.workload, run.seed), service }, run, plan, visitor);
     }
-    with_kind(Wrapped { kind: Flash::new(shape, &run.workload, run.seed), service }, run, plan, visitor)
+    with_service(service, shape, run, plan, visitor)
 }
 
 fn with_kind<K: Kind, V: Visitor>(kind: K, run: &RunName, plan: Plan, visitor: V) -> Result<V::Answer, String> {

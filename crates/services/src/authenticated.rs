@@ -21,16 +21,16 @@ mod verify;
 
 pub use record::Anchor;
 
-use crate::authenticated::change::{is_counted, is_ours};
+use crate::authenticated::change::is_counted;
 use crate::authenticated::known::KnownSums;
 use crate::authenticated::record::{HEAD, HOLDER, SumKeys};
 use crate::encrypted::MasterKey;
-use crate::plan::UNUSED;
+use crate::plan::{UNUSED, refused_of_own};
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_object::powers::Decision;
 use onode_object::{
-    AttributeKey, Condition, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Hints, Mutation, ObjectDevice,
+    AttributeKey, Condition, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Mutation, ObjectDevice,
     ObjectId, ObjectStat, Result, Severity, Space, Transaction, forward_device,
 };
 use std::fmt;
@@ -124,11 +124,6 @@ impl<D: ObjectDevice + ?Sized> Authenticated<D> {
         Err(Error::new(ErrorKind::Corrupt, why))
     }
 
-    /// What is not promised: each transaction changes the nodes of root and bucket, too.
-    fn kept(&self) -> u64 {
-        (self.inner.space().total / KEPT_PART).min(KEPT_BYTES_MAX)
-    }
-
     const fn keys(&self) -> &SumKeys {
         &self.keys
     }
@@ -147,23 +142,24 @@ impl<D: ObjectDevice + ?Sized> Authenticated<D> {
 
     /// The transaction as the device refuses it, if it is about what only this service stores.
     fn refused(transaction: &mut Transaction) -> Option<Transaction> {
-        let position = transaction.mutations.iter().position(is_ours)?;
-        if let Mutation::RemoveAttribute { key, .. } = &mut transaction.mutations[position]
-            && *key == HEAD
-        {
-            // Nobody sees that there is one.
-            *key = UNUSED;
-            return Self::refused(transaction);
+        // Nobody sees that there is a head, so to remove it changes nothing.
+        for mutation in &mut transaction.mutations {
+            if let Mutation::RemoveAttribute { key, .. } = mutation {
+                *key = seen_key(*key);
+            }
         }
-        let object = ObjectId(0);
-        let is_made = matches!(transaction.mutations[position], Mutation::Create { .. });
-        transaction.mutations.truncate(position);
-        transaction.mutations.push(match is_made {
-            true => Mutation::Create { object, hints: Hints::default() },
-            false => Mutation::Remove { object },
-        });
-        Some(std::mem::take(transaction))
+        refused_of_own(transaction, |one| one.changes(HOLDER), |key| key == HEAD)
     }
+}
+
+/// What is not promised of a device: each transaction changes the nodes of root and bucket, too.
+fn kept_of(space: &Space) -> u64 {
+    (space.total / KEPT_PART).min(KEPT_BYTES_MAX)
+}
+
+/// The key of an attribute as a host may ask for it: never that of a head.
+fn seen_key(key: AttributeKey) -> AttributeKey {
+    if key == HEAD { UNUSED } else { key }
 }
 
 impl<D: ObjectDevice + ?Sized> ObjectDevice for Authenticated<D> {
@@ -202,7 +198,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Authenticated<D> {
 
     fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
         self.admit(object)?;
-        self.inner.attribute(object, if key == HEAD { UNUSED } else { key })
+        self.inner.attribute(object, seen_key(key))
     }
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
@@ -231,11 +227,11 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Authenticated<D> {
     fn space(&self) -> Space {
         let space = self.inner.space();
         let objects = space.objects.saturating_sub(u64::from(self.known().changes > 0));
-        Space { available: space.available.saturating_sub(self.kept()), objects, ..space }
+        Space { available: space.available.saturating_sub(kept_of(&space)), objects, ..space }
     }
 
     fn promisable(&self) -> u64 {
-        self.inner.promisable().saturating_sub(self.kept())
+        self.inner.promisable().saturating_sub(kept_of(&self.inner.space()))
     }
 
     /// Each object may be new, and the first one of its bucket.

@@ -18,7 +18,7 @@ mod told;
 mod translate;
 
 pub use header::{KeyHeader, SLOTS_MAX};
-pub(crate) use keys::{Key, derive};
+pub(crate) use keys::{Key, derive, keyed_hash};
 pub use keys::{MasterKey, Session};
 pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind, SlotSettings};
 

@@ -3,7 +3,7 @@
 
 use crate::shards::{Known, Ranks, Shards};
 use onode_object::validate::{CUT_BYTES, KEY_BYTES};
-use onode_object::{AttributeKey, AttributeKind, Mutation, ObjectId, Result, Transaction};
+use onode_object::{AttributeKey, AttributeKind, Hints, Mutation, ObjectId, Result, Transaction};
 use std::collections::BTreeSet;
 
 /// No attribute ever has this key.
@@ -89,6 +89,26 @@ pub(crate) fn refused(transaction: &mut Transaction, is_ours: impl Fn(AttributeK
         value.resize(Transaction::MAX_ATTRIBUTE_BYTES + 1, 0);
     }
     Some(refused)
+}
+
+/// The same for a wrapper that has objects of its own, too, which no host sees: a mutation that
+/// `is_own` is refused as one of an object that is not there, or cannot be made.
+pub(crate) fn refused_of_own(
+    transaction: &mut Transaction,
+    is_own: impl Fn(&Mutation) -> bool,
+    is_ours: impl Fn(AttributeKey) -> bool,
+) -> Option<Transaction> {
+    let position = transaction.mutations.iter().position(is_own);
+    if let Some(position) = position {
+        let is_made = matches!(transaction.mutations[position], Mutation::Create { .. });
+        let object = ObjectId(0);
+        transaction.mutations.truncate(position);
+        transaction.mutations.push(match is_made {
+            true => Mutation::Create { object, hints: Hints::default() },
+            false => Mutation::Remove { object },
+        });
+    }
+    refused(transaction, is_ours).or_else(|| position.map(|_| std::mem::take(transaction)))
 }
 
 /// What an attribute with a value of so many bytes takes of a transaction that a full device has to

@@ -22,7 +22,7 @@ mod record;
 mod version;
 mod view;
 
-use crate::plan::refused;
+use crate::plan::refused_of_own;
 use crate::shards::{Ranks, Shards};
 use crate::snapshots::count::Visible;
 use crate::snapshots::preserve::Preserving;
@@ -315,19 +315,9 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
 
     /// The transaction as the device refuses it, if it is about what only snapshots are kept in.
     fn refused(transaction: &mut Transaction) -> Option<Transaction> {
-        let position = transaction.mutations.iter().position(|one| Self::is_own(one.object()));
-        if let Some(position) = position {
-            let is_made = matches!(transaction.mutations[position], Mutation::Create { .. });
-            let object = ObjectId(0);
-            transaction.mutations.truncate(position);
-            transaction.mutations.push(match is_made {
-                true => Mutation::Create { object, hints: Hints::default() },
-                false => Mutation::Remove { object },
-            });
-        }
         let is_ours =
             |key: AttributeKey| key.kind == AttributeKind::SNAPSHOT || key.kind >= AttributeKind::FIRST_ABSENT;
-        refused(transaction, is_ours).or_else(|| position.map(|_| std::mem::take(transaction)))
+        refused_of_own(transaction, |one| Self::is_own(one.object()), is_ours)
     }
 }
 

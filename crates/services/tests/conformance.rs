@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::vault::Vault;
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
-use onode_services::{Authenticated, Compressed, Encrypted};
+use onode_services::Compressed;
 use std::sync::Arc;
 
 struct Ram {
@@ -50,29 +50,39 @@ fn memory_is_filled_overwritten_and_cut() {
     common::full::run(&mut Ram::new(3 << 20, Compression::Fast), 15);
 }
 
-/// Memory that is encrypted.
+/// Memory under services with keys.
 struct Sealed {
     ram: Arc<RamDevice>,
     vault: Vault,
-    device: Encrypted<RamDevice>,
+    open: fn(&Vault, &Arc<RamDevice>) -> Box<dyn ObjectDevice>,
+    device: Box<dyn ObjectDevice>,
 }
 
 impl Sealed {
     /// What tells how to open blocks takes some, which the suite does not reckon with.
-    fn new(bytes: u64) -> Self {
-        let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes + bytes / 16)), Vault::new());
-        Self { device: vault.open(&ram), ram, vault }
+    fn encrypted(bytes: u64) -> Self {
+        Self::new(bytes + bytes / 16, |vault, ram| Box::new(vault.open(ram)))
+    }
+
+    /// Sums take some as well.
+    fn authenticated(bytes: u64) -> Self {
+        Self::new(bytes + bytes / 8, |vault, ram| Box::new(vault.open_authenticated(ram)))
+    }
+
+    fn new(bytes: u64, open: fn(&Vault, &Arc<RamDevice>) -> Box<dyn ObjectDevice>) -> Self {
+        let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes)), Vault::new());
+        Self { device: open(&vault, &ram), ram, vault, open }
     }
 }
 
 impl Harness for Sealed {
     fn device(&self) -> &dyn ObjectDevice {
-        &self.device
+        self.device.as_ref()
     }
 
     fn reopen(&mut self) {
         self.device.close().unwrap();
-        self.device = self.vault.open(&self.ram);
+        self.device = (self.open)(&self.vault, &self.ram);
     }
 
     fn can_crash(&self) -> bool {
@@ -81,54 +91,19 @@ impl Harness for Sealed {
 
     fn crash(&mut self) {
         self.ram.crash();
-        self.device = self.vault.open(&self.ram);
+        self.device = (self.open)(&self.vault, &self.ram);
     }
 }
 
-onode_object::conformance!(encrypted, Sealed::new);
+onode_object::conformance!(encrypted, Sealed::encrypted);
+onode_object::conformance!(authenticated, Sealed::authenticated);
 
 #[test]
 fn encrypted_memory_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Sealed::new(3 << 20), 8);
+    common::full::run(&mut Sealed::encrypted(3 << 20), 8);
 }
-
-/// Memory that is authenticated, too.
-struct Summed {
-    ram: Arc<RamDevice>,
-    vault: Vault,
-    device: Encrypted<Authenticated<RamDevice>>,
-}
-
-impl Summed {
-    fn new(bytes: u64) -> Self {
-        let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes + bytes / 8)), Vault::new());
-        Self { device: vault.open_authenticated(&ram), ram, vault }
-    }
-}
-
-impl Harness for Summed {
-    fn device(&self) -> &dyn ObjectDevice {
-        &self.device
-    }
-
-    fn reopen(&mut self) {
-        self.device.close().unwrap();
-        self.device = self.vault.open_authenticated(&self.ram);
-    }
-
-    fn can_crash(&self) -> bool {
-        true
-    }
-
-    fn crash(&mut self) {
-        self.ram.crash();
-        self.device = self.vault.open_authenticated(&self.ram);
-    }
-}
-
-onode_object::conformance!(authenticated, Summed::new);
 
 #[test]
 fn authenticated_memory_is_filled_overwritten_and_cut() {
-    common::full::run(&mut Summed::new(3 << 20), 8);
+    common::full::run(&mut Sealed::authenticated(3 << 20), 8);
 }

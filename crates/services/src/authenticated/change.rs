@@ -2,7 +2,7 @@
 
 use crate::authenticated::Authenticated;
 use crate::authenticated::known::{Object, Sight};
-use crate::authenticated::record::{HEAD, HOLDER, Place, bucket_of};
+use crate::authenticated::record::{HOLDER, Place, bucket_of};
 use crate::authenticated::sum::Sum;
 use onode_object::{AttributeKey, Hints, Mutation, ObjectDevice, ObjectId, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,11 +156,4 @@ impl<D: ObjectDevice + ?Sized> Authenticated<D> {
         change.objects.into_iter().for_each(|(object, now)| known.set(object, now));
         change.buckets.into_iter().for_each(|(number, sum, item)| known.set_bucket(number, sum, item));
     }
-}
-
-/// Whether a mutation is about what only this service stores.
-pub(super) fn is_ours(mutation: &Mutation) -> bool {
-    let is_head = |key: &AttributeKey| *key == HEAD;
-    mutation.objects().any(|object| object == HOLDER)
-        || matches!(mutation, Mutation::SetAttribute { key, .. } | Mutation::RemoveAttribute { key, .. } if is_head(key))
 }

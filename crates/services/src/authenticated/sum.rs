@@ -4,12 +4,7 @@
 //! value. The sum of these numbers changes with any of them, whatever their order, and follows a
 //! change without a look at the others (an incremental multiset hash).
 
-use crate::encrypted::cipher::KEY_BYTES;
-use crate::encrypted::derive;
-use crate::encrypted::{Key, MasterKey};
-use blake2::Blake2bMac;
-use blake2::digest::consts::U32;
-use blake2::digest::{FixedOutput, KeyInit, Update};
+use crate::encrypted::{Key, MasterKey, derive, keyed_hash};
 use onode_object::{AttributeKey, ObjectId};
 
 /// The bytes of a sum.
@@ -61,14 +56,8 @@ impl Counting {
 
     /// What an attribute counts for.
     pub(super) fn attribute(&self, object: ObjectId, key: AttributeKey, value: &[u8]) -> Sum {
-        // The key of BLAKE2b has at most 64 bytes.
-        let keyed = Blake2bMac::<U32>::new_from_slice(&self.0[..KEY_BYTES]);
-        let mut mac = keyed.unwrap_or_else(|_| unreachable!());
-        mac.update(&object.0.to_le_bytes());
-        mac.update(&[key.kind.0]);
-        mac.update(&key.index.to_le_bytes());
-        mac.update(value);
-        Sum::of_bytes(&mac.finalize_fixed().into())
+        let (number, index) = (object.0.to_le_bytes(), key.index.to_le_bytes());
+        Sum::of_bytes(&keyed_hash(&*self.0, &[&number, &[key.kind.0], &index, value]))
     }
 }
 

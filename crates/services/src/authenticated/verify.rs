@@ -15,6 +15,7 @@ const FIRST_KEY: AttributeKey = AttributeKey::new(AttributeKind(0), 0);
 
 /// The sums of the buckets and of the root.
 pub(super) fn load<D: ObjectDevice + ?Sized>(device: &D, keys: &SumKeys) -> Result<KnownSums> {
+    let lost = || changed(HOLDER, "what tells of its objects");
     let mut known = KnownSums::default();
     let mut root: Option<Stored> = None;
     let mut sum = Sum::default();
@@ -26,12 +27,12 @@ pub(super) fn load<D: ObjectDevice + ?Sized>(device: &D, keys: &SumKeys) -> Resu
                 sum.add(&stored.item);
                 known.set_bucket(number, stored.sum, stored.item);
             }
-            Some((Place::Head(_), _)) | None => return Err(changed(HOLDER, "what tells of its objects")),
+            Some((Place::Head(_), _)) | None => return Err(lost()),
         }
         Ok(())
     });
     match loaded {
-        Err(error) if error.kind == ErrorKind::NotFound => return Err(changed(HOLDER, "what tells of its objects")),
+        Err(error) if error.kind == ErrorKind::NotFound => return Err(lost()),
         loaded => loaded?,
     }
     match root {
@@ -39,7 +40,7 @@ pub(super) fn load<D: ObjectDevice + ?Sized>(device: &D, keys: &SumKeys) -> Resu
             (known.changes, known.sum, known.item) = (root.change, root.sum, root.item);
             Ok(known)
         }
-        _ => Err(changed(HOLDER, "what tells of its objects")),
+        _ => Err(lost()),
     }
 }
 

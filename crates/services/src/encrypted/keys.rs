@@ -71,12 +71,17 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A key from a key: BLAKE2b with the one as key, over what the other is for.
-pub(crate) fn derive(key: &[u8], purpose: &[u8]) -> Key {
+/// BLAKE2b with a key, over some parts.
+pub(crate) fn keyed_hash(key: &[u8], parts: &[&[u8]]) -> [u8; KEY_BYTES] {
     // The key of BLAKE2b has at most 64 bytes; all keys here have 32.
     let mut mac = Blake2bMac::<U32>::new_from_slice(&key[..key.len().min(64)]).unwrap_or_else(|_| unreachable!());
-    mac.update(purpose);
-    Zeroizing::new(mac.finalize_fixed().into())
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize_fixed().into()
+}
+
+/// A key from a key: BLAKE2b with the one as key, over what the other is for.
+pub(crate) fn derive(key: &[u8], purpose: &[u8]) -> Key {
+    Zeroizing::new(keyed_hash(key, &[purpose]))
 }
 
 /// The keys of an open volume.
