@@ -346,6 +346,12 @@ bugs! {
     AuthenticatedInTwo,
     /// services: an older attribute of an authenticated object is taken for the last one.
     AuthenticatedOldTaken,
+    /// services: names in a directory with a key are sealed with that of the volume.
+    DirectoryNamesOpen,
+    /// services: what a key of a directory opened once can be read after it was locked.
+    DirectoryKeyRemembered,
+    /// services: data keys of objects in a directory with a key are not wrapped by it.
+    DirectoryKeyUnwrapped,
     /// services: the attributes that tell how to open content are a transaction of their own.
     EncryptedMapInTwo,
     /// services: a mount seals before its number is on the medium.

@@ -8,6 +8,7 @@ pub mod compressed;
 pub mod encrypted;
 pub mod flash;
 pub mod geometry;
+pub mod keyed;
 pub mod pool;
 pub mod scm;
 pub mod service;

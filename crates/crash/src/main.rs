@@ -153,6 +153,8 @@ enum MediumName {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// The same, with all files in a directory with a key of its own.
+    Keyed,
     /// NAND, memory, and two disks with authentication and encryption over their device.
     Authenticated,
     /// NAND and a memory with a pool over the devices on them.
@@ -172,6 +174,7 @@ impl From<MediumName> for Media {
             MediumName::Tier => Self::Tier,
             MediumName::Compressed => Self::Compressed,
             MediumName::Encrypted => Self::Encrypted,
+            MediumName::Keyed => Self::Keyed,
             MediumName::Authenticated => Self::Authenticated,
             MediumName::Pool => Self::Pool,
             MediumName::Tx => Self::Transacted,

@@ -53,6 +53,7 @@ impl Report {
             Media::Tier => "tier.",
             Media::Compressed => "compressed.",
             Media::Encrypted => "encrypted.",
+            Media::Keyed => "keyed.",
             Media::Authenticated => "authenticated.",
             Media::Pool => "pool.",
             Media::Transacted => "tx.",

@@ -13,6 +13,7 @@ use crate::kind::compressed::{self, Compressing};
 use crate::kind::encrypted::{self, Encrypting};
 use crate::kind::flash::Flash;
 use crate::kind::geometry;
+use crate::kind::keyed::{self, Keying};
 use crate::kind::pool::{self, FlashAndMemory};
 use crate::kind::scm::Scm;
 use crate::kind::service::{Service, Wrapped};
@@ -71,6 +72,7 @@ pub fn round(media: Media, levels: &[&str], seed: u64) -> Vec<RunName> {
     for shape in media.shapes() {
         let device = shape.strip_prefix(compressed::PREFIX).unwrap_or(&shape);
         let device = device.strip_prefix(encrypted::PREFIX).unwrap_or(device);
+        let device = device.strip_prefix(keyed::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(authenticated::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(transacted::PREFIX).unwrap_or(device);
         let device = device.strip_prefix(snapshots::PREFIX).unwrap_or(device);
@@ -153,6 +155,9 @@ fn with_workload<V: Visitor>(run: &RunName, most_states: u64, visitor: V) -> Res
     }
     if let Some(shape) = run.shape.strip_prefix(encrypted::PREFIX) {
         return with_service(Encrypting, shape, run, plan, visitor);
+    }
+    if let Some(shape) = run.shape.strip_prefix(keyed::PREFIX) {
+        return with_service(Keying, shape, run, plan, visitor);
     }
     if let Some(shape) = run.shape.strip_prefix(authenticated::PREFIX) {
         return with_exclusive(Authenticating, shape, run, plan, visitor);

@@ -5,6 +5,7 @@ pub mod cache;
 mod collision_tests;
 pub mod directory;
 pub mod entry;
+pub mod keys;
 pub mod namespace;
 pub mod path;
 pub mod rename;

@@ -224,6 +224,12 @@ pub trait ObjectDevice: Send + Sync {
         None
     }
 
+    /// Whether directories may have keys of their own: then the hint
+    /// [`encryption_key`](crate::Hints::encryption_key) is more than advice.
+    fn has_directory_keys(&self) -> bool {
+        false
+    }
+
     /// What the hints of an object lead to if its content is written now; nothing of what they do
     /// not matter for, and of where a tiered device keeps it, which [`Place::why`] tells.
     ///

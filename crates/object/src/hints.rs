@@ -153,7 +153,9 @@ pub struct Hints {
     pub compression: Compression,
     /// Parity pages per group; 0 for none.
     pub parity_pages: u8,
-    /// Which key encrypts the content; 0 for none.
+    /// The number of the key that is needed beside that of an encrypted volume; 0 for none. There
+    /// an object keeps the one that it was made with, and is not made if that is not unlocked;
+    /// elsewhere it means nothing.
     pub encryption_key: u32,
     /// Section or tier to place the object in; 0 leaves it to the device.
     pub placement_class: u16,

@@ -99,6 +99,9 @@ pub struct Volume {
     /// Of an authenticated volume.
     #[cfg(feature = "encryption")]
     sums: Option<Arc<keys::authenticated::Sums>>,
+    /// Of an encrypted volume; none within a transaction and in a snapshot or clone.
+    #[cfg(feature = "encryption")]
+    directories: Option<Arc<keys::directories::DirectoryKeyring>>,
     /// Of a volume that can have some: none within a transaction.
     #[cfg(feature = "transactions")]
     transactions: Option<Arc<Transactions>>,
@@ -123,13 +126,14 @@ impl Volume {
     }
 
     /// Makes an empty volume that is encrypted: content, names and sizes. From then on whoever
-    /// opens it needs a key ([`set_key_agent`](keys::set_key_agent)).
+    /// opens it needs a key ([`set_key_agent`](keys::set_key_agent)), unless only its directories
+    /// are to have some.
     ///
     /// # Errors
     /// As [`create`](Self::create); `Usage` for a key that cannot be one.
     #[cfg(feature = "encryption")]
-    pub fn create_encrypted(spec: &Spec, options: &CreateOptions, key: &keys::NewKey<'_>) -> Result<()> {
-        created(spec, options, &|device| format(spec, keys::created(spec, device, key)?.as_ref(), options))
+    pub fn create_encrypted(spec: &Spec, options: &CreateOptions, how: &keys::Encryption<'_>) -> Result<()> {
+        created(spec, options, &|device| format(spec, keys::created(spec, device, how)?.as_ref(), options))
     }
 
     /// Makes a volume that is encrypted, with files in it. Its keys are drawn: no two are the same
@@ -141,10 +145,10 @@ impl Volume {
     pub fn create_encrypted_filled(
         spec: &Spec,
         options: &CreateOptions,
-        key: &keys::NewKey<'_>,
+        how: &keys::Encryption<'_>,
         fill: &FirstFiles<'_>,
     ) -> Result<()> {
-        created(spec, options, &|device| filled(spec, &keys::created(spec, device, key)?, options, fill))
+        created(spec, options, &|device| filled(spec, &keys::created(spec, device, how)?, options, fill))
     }
 
     /// Opens a volume. One in memory is made on the spot.
@@ -163,7 +167,7 @@ impl Volume {
         settle(spec, &mut layers, &mut options)?;
         let returns_to = received::returns_to(&layers);
         #[cfg(feature = "encryption")]
-        let sums = layers.sums.clone();
+        let (sums, directories) = (layers.sums.clone(), layers.directories.clone());
         let Layers { device, faces, notes, states, .. } = layers;
         let mut volume = Self::mounted(spec, Opened { device, faces, notes }, options)?;
         #[cfg(feature = "encryption")]
@@ -175,6 +179,10 @@ impl Volume {
             let snapshots = Snapshots::new(spec, states.clone(), &volume.files, clock, returns_to);
             volume.clones = Some(Clones::new(states, &snapshots));
             volume.snapshots = Some(snapshots);
+        }
+        #[cfg(feature = "encryption")]
+        {
+            volume.directories = directories.map(|keys| keys::directories::DirectoryKeyring::new(keys, &volume));
         }
         Ok(volume)
     }
@@ -269,6 +277,8 @@ impl Volume {
             clones: None,
             #[cfg(feature = "encryption")]
             sums: None,
+            #[cfg(feature = "encryption")]
+            directories: None,
         })
     }
 
@@ -284,6 +294,8 @@ impl Volume {
             clones: None,
             #[cfg(feature = "encryption")]
             sums: None,
+            #[cfg(feature = "encryption")]
+            directories: None,
             #[cfg(feature = "transactions")]
             transactions: None,
         }
@@ -315,6 +327,14 @@ impl Volume {
     #[must_use]
     pub fn anchor(&self) -> Option<keys::Anchor> {
         self.sums.as_ref().map(|sums| sums.anchor())
+    }
+
+    /// The keys of its directories; `None` of a volume that is not encrypted, within a transaction,
+    /// and in a snapshot or clone, which show what is unlocked in the volume.
+    #[cfg(feature = "encryption")]
+    #[must_use]
+    pub const fn directory_keys(&self) -> Option<&Arc<keys::directories::DirectoryKeyring>> {
+        self.directories.as_ref()
     }
 
     /// Begins a transaction: what is done in it happens when it is committed, all of it or nothing.
@@ -379,7 +399,13 @@ impl Volume {
     /// The error for people of a failed call of the file system.
     #[must_use]
     pub fn error(what: impl Into<String>, error: &onode_fs::Error) -> Error {
-        Error::new(Class::of_files(error), what, error.to_string())
+        let told = Error::new(Class::of_files(error), what, error.to_string());
+        match error.kind {
+            ErrorKind::KeyNeeded => told.hint(
+                "`onode key unlock DIRECTORY` unlocks the key of one on a mount, --unlock FILE those of an image",
+            ),
+            _ => told,
+        }
     }
 }
 

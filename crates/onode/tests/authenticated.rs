@@ -3,7 +3,7 @@
 
 use crate::agent::{provide, secret};
 use crate::common::Folder;
-use onode::keys::{Anchor, KeyCost, NewKey, Secret, VolumeKeys};
+use onode::keys::{Anchor, Encryption, KeyCost, NewKey, Secret, VolumeKeys};
 use onode::{Class, CreateOptions, MountOptions, Spec, Volume};
 use onode_base::Prng;
 use onode_fs::{Caller, ErrorKind};
@@ -45,9 +45,10 @@ fn made(folder: &Folder, prefix: &str) -> Vec<Made> {
             (format!("{kind}:{},{settings}", paths.join(",")), format!("{kind}:{}", paths.join(",")))
         };
         let (secret, spec) = (secret(), Spec::parse(&new).unwrap());
-        let key = NewKey { secret: &secret, label: "", cost: KeyCost::LEAST, authenticates: true };
+        let key = NewKey { secret: &secret, label: "", cost: KeyCost::LEAST };
         let options = CreateOptions { uuid: None, ..CreateOptions::default() };
-        Volume::create_encrypted(&spec, &options, &key).unwrap_or_else(|error| panic!("{new}: {error}"));
+        Volume::create_encrypted(&spec, &options, &Encryption::Authenticated(key))
+            .unwrap_or_else(|error| panic!("{new}: {error}"));
         Made { media, spec: Spec::parse(&old).unwrap() }
     };
     kinds.iter().map(make).collect()
@@ -203,7 +204,7 @@ fn snapshots_clones_and_keys_of_authenticated_volumes_are_as_ever() {
         closed(volume);
         let mut keys = VolumeKeys::open(&spec, false).unwrap();
         let new = Secret::key_file(vec![7; 32]).unwrap();
-        let id = keys.add(&NewKey { secret: &new, label: "", cost: KeyCost::LEAST, authenticates: true }).unwrap();
+        let id = keys.add(&NewKey { secret: &new, label: "", cost: KeyCost::LEAST }).unwrap();
         keys.close().unwrap();
         let mut keys = VolumeKeys::open(&spec, false).unwrap();
         assert!(keys.is_authenticated());

@@ -4,7 +4,7 @@
 mod common;
 
 use common::Folder;
-use onode::keys::{KeyAgent, KeyCost, NewKey, Secret, VolumeKeys, set_key_agent};
+use onode::keys::{Encryption, KeyAgent, KeyCost, NewKey, Secret, VolumeKeys, set_key_agent};
 use onode::{Class, CreateOptions, MountOptions, Result, Spec, Volume, open_device, repair_files};
 use onode_fs::volume::VOLUME;
 use onode_fs::{Caller, Follow, InodeNumber};
@@ -25,7 +25,7 @@ fn secret() -> Secret {
 }
 
 fn key(secret: &Secret) -> NewKey<'_> {
-    NewKey { secret, label: "test", cost: KeyCost::LEAST, authenticates: false }
+    NewKey { secret, label: "test", cost: KeyCost::LEAST }
 }
 
 /// An encrypted volume of each kind, to open it.
@@ -43,7 +43,7 @@ fn made(folder: &Folder, prefix: &str) -> Vec<Spec> {
     let make = |(new, old): &(String, String)| {
         let secret = secret();
         let spec = Spec::parse(new).unwrap();
-        Volume::create_encrypted(&spec, &CreateOptions::default(), &key(&secret)).unwrap();
+        Volume::create_encrypted(&spec, &CreateOptions::default(), &Encryption::All(key(&secret))).unwrap();
         Spec::parse(old).unwrap()
     };
     specs.iter().map(make).collect()

@@ -9,6 +9,7 @@ mod common;
 #[path = "common/compressed.rs"]
 mod compressed;
 mod content;
+mod directory_keys;
 mod exclusive;
 mod file;
 mod fill;

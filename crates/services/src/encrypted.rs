@@ -7,6 +7,7 @@
 
 mod attributes;
 pub(crate) mod cipher;
+mod directories;
 mod header;
 mod keys;
 mod map;
@@ -16,15 +17,18 @@ mod settle;
 mod slot;
 mod told;
 mod translate;
+mod volume_keys;
 
+pub use directories::{DirectoryKey, DirectoryKeys, NewSlot};
 pub use header::{KeyHeader, SLOTS_MAX};
 pub(crate) use keys::{Key, derive, keyed_hash};
 pub use keys::{MasterKey, Session};
 pub use slot::{Cost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, Secret, SlotKind, SlotSettings};
 
 use crate::encrypted::cipher::OVERHEAD_BYTES;
-use crate::encrypted::keys::Keys;
-use crate::encrypted::map::{BEHIND, BLOCK_BYTES, GROUP_BLOCKS, MapPart, UNIT_BYTES, is_ours};
+use crate::encrypted::directories::stored;
+use crate::encrypted::map::{BEHIND, BLOCK_BYTES, Begun, GROUP_BLOCKS, MapPart, UNIT_BYTES, is_ours};
+use crate::encrypted::volume_keys::Keys;
 use crate::shards::{Ranks, Shards};
 use crate::turn::Turn;
 use onode_base::planted::{Bug, is_planted};
@@ -93,7 +97,11 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     fn new(inner: Arc<D>, header: KeyHeader, master: &MasterKey, session: Session) -> Self {
         let is_shared = inner.share().is_some();
-        Self { inner, keys: Arc::new(Keys::new(master, session)), shards: Shards::new(), is_shared, header }
+        let keys = Arc::new(Keys::new(master, session));
+        if header.has_directories() {
+            keys.directories().begin_use();
+        }
+        Self { inner, keys, shards: Shards::new(), is_shared, header }
     }
 
     /// What is on a device that shows the wrapped one as it was once, with the same keys.
@@ -128,8 +136,13 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// What an object says that is just made.
-    fn header_of(&self, made: ObjectId) -> Vec<Mutation> {
-        self.header.of_made(made)
+    fn header_of(&self, made: ObjectId) -> Result<Vec<Mutation>> {
+        let has_directories = self.keys.directories().is_used();
+        let mut all = self.header.of_made(made, has_directories);
+        if has_directories {
+            all.extend(stored::of_made(self.inner.as_ref(), self.header.holders(), made)?);
+        }
+        Ok(all)
     }
 
     /// Looks at an object while nobody changes what is stored of it.
@@ -173,6 +186,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
         let from = if is_ours(from) { BEHIND } else { from };
+        self.attribute_seal(object, from.kind, &Begun::new())?;
         let found = self.inner.attributes(object, from, limit)?;
         let is_last = found.is_empty();
         let opened = self.open_attributes(object, found)?;
@@ -229,6 +243,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
     fn space_for(&self, demand: &Demand) -> u64 {
         const GROUP_BYTES: u64 = Transaction::MAX_ATTRIBUTE_BYTES as u64;
         const HEAD_BYTES: u64 = 128;
+        const WRAPPED_HEAD_BYTES: u64 = 160;
         let is_small = demand.object_bytes <= BLOCK_BYTES;
         let has_content = demand.ranges > 0 && demand.bytes > 0;
         let bytes = match (has_content, is_small) {
@@ -240,7 +255,11 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
             (true, false) => demand.ranges * 2 + demand.blocks / GROUP_BLOCKS,
             (true, true) | (false, _) => 0,
         };
-        let heads = u64::from(has_content || demand.object_bytes > 0);
+        // In a directory with a key whatever is made has a head.
+        let (heads, head_bytes) = match self.has_directories() {
+            false => (u64::from(has_content || demand.object_bytes > 0), HEAD_BYTES),
+            true => (demand.entries + 1, WRAPPED_HEAD_BYTES),
+        };
         // A small object that is replaced may go to an attribute.
         let inline = u64::from(has_content && demand.object_bytes <= REPLACED_BYTES_MAX as u64);
         // Each attribute of the host is longer, and a long one has a second part.
@@ -250,7 +269,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
             entry_bytes: demand.entry_bytes
                 + demand.entries * OVERHEAD_BYTES as u64
                 + groups * GROUP_BYTES
-                + heads * HEAD_BYTES
+                + heads * head_bytes
                 + inline * GROUP_BYTES,
             bytes,
             object_bytes: demand.object_bytes.next_multiple_of(if is_small { UNIT_BYTES } else { BLOCK_BYTES }),
@@ -263,9 +282,18 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
         promisable - promisable / MAPS
     }
 
+    fn has_directory_keys(&self) -> bool {
+        self.has_directories()
+    }
+
     fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
         let mut decisions = self.inner.decisions(object)?;
-        let why = "all of the volume is, since it was made";
+        let number = if self.has_directories() { self.inner.stat(object)?.hints.encryption_key } else { 0 };
+        let why = match (number, self.header.is_open()) {
+            (0, false) => "all of the volume is, since it was made".to_owned(),
+            (0, true) => "with a key that is no secret: only directories with keys are".to_owned(),
+            _ => format!("it was made in a directory with key {number}"),
+        };
         decisions.push(Decision::new("encryption", "AES-256-GCM-SIV, blocks of 4 KiB", why));
         Ok(decisions)
     }

@@ -35,7 +35,7 @@ pub use compressed::Compressed;
 #[cfg(feature = "encryption")]
 pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotKind, SlotSettings};
 #[cfg(feature = "encryption")]
-pub use encrypted::{KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, SLOTS_MAX};
+pub use encrypted::{DirectoryKey, DirectoryKeys, KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, NewSlot, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
 pub use snapshots::{
     CloneDevice, CloneInfo, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId, SnapshotView,

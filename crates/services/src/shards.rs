@@ -82,6 +82,11 @@ impl<P, R: Ranks> Shards<P, R> {
         &self.all[Self::index(object)]
     }
 
+    /// Forgets all objects.
+    pub(crate) fn forget_all(&self) {
+        self.all.iter().for_each(|shard| shard.known.lock().clear());
+    }
+
     /// The shards of some objects and their numbers, each once, in the order in which they are
     /// locked.
     fn several(&self, objects: impl Iterator<Item = ObjectId>) -> impl Iterator<Item = (usize, &Shard<P, R>)> {

@@ -1,6 +1,7 @@
 //! The suite that every device runs, over memory with content compressed or encrypted.
 
 use crate::common;
+use crate::common::keyed::Keyed;
 use crate::common::vault::Vault;
 use onode_object::conformance::Harness;
 use onode_object::{Compression, ObjectDevice, RamDevice};
@@ -69,6 +70,11 @@ impl Sealed {
         Self::new(bytes + bytes / 8, |vault, ram| Box::new(vault.open_authenticated(ram)))
     }
 
+    /// All objects are in a directory with a key: each has a head.
+    fn keyed(bytes: u64) -> Self {
+        Self::new(bytes + bytes / 8 + (64 << 10), |vault, ram| Box::new(Keyed::open(vault, ram)))
+    }
+
     fn new(bytes: u64, open: fn(&Vault, &Arc<RamDevice>) -> Box<dyn ObjectDevice>) -> Self {
         let (ram, vault) = (Arc::new(RamDevice::with_crash_model(bytes)), Vault::new());
         Self { device: open(&vault, &ram), ram, vault, open }
@@ -97,6 +103,7 @@ impl Harness for Sealed {
 
 onode_object::conformance!(encrypted, Sealed::encrypted);
 onode_object::conformance!(authenticated, Sealed::authenticated);
+onode_object::conformance!(keyed, Sealed::keyed);
 
 #[test]
 fn encrypted_memory_is_filled_overwritten_and_cut() {
@@ -106,4 +113,9 @@ fn encrypted_memory_is_filled_overwritten_and_cut() {
 #[test]
 fn authenticated_memory_is_filled_overwritten_and_cut() {
     common::full::run(&mut Sealed::authenticated(3 << 20), 8);
+}
+
+#[test]
+fn memory_of_a_directory_with_a_key_is_filled_overwritten_and_cut() {
+    common::full::run(&mut Sealed::keyed(3 << 20), 8);
 }

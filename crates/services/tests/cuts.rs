@@ -1,6 +1,7 @@
 //! Power cuts on flash, at every operation, while wrapped content is rewritten and cut.
 
 use crate::common::cuts::cut_at_every_operation;
+use crate::common::keyed::Keyed;
 use crate::common::vault::Vault;
 use onode_object::Compression;
 use onode_services::Compressed;
@@ -27,4 +28,10 @@ fn compressed_and_encrypted_flash_is_cut_at_every_operation() {
 fn authenticated_flash_is_cut_at_every_operation() {
     let vault = Vault::new();
     cut_at_every_operation(&|flash| Box::new(vault.open_authenticated(&flash)));
+}
+
+#[test]
+fn flash_with_a_key_of_a_directory_is_cut_at_every_operation() {
+    let vault = Vault::new();
+    cut_at_every_operation(&|flash| Box::new(Keyed::open(&vault, &flash)));
 }

@@ -8,6 +8,7 @@ mod conformance;
 mod cuts;
 mod damage;
 mod devices;
+mod directories;
 mod encrypted;
 #[allow(dead_code, reason = "tests of services use a part of it")]
 #[path = "../../devices/flash/tests/common/mod.rs"]

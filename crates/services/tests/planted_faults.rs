@@ -121,7 +121,7 @@ fn streams() -> Result<(), String> {
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 34] = [
+    let all: [(Bug, Look); 37] = [
         (Bug::StreamTailForgotten, streams),
         (Bug::StreamAbsenceForgotten, streams),
         (Bug::StagedGateOpen, staged_gate),
@@ -146,6 +146,9 @@ fn every_planted_bug_is_found() {
         (Bug::EncryptedNonceTwice, encrypted_nonces),
         (Bug::EncryptedReadBeside, encrypted_readers),
         (Bug::EncryptedDebtForgotten, encrypted_and_full),
+        (Bug::DirectoryNamesOpen, common::directories::lock_and_look),
+        (Bug::DirectoryKeyRemembered, common::directories::lock_and_look),
+        (Bug::DirectoryKeyUnwrapped, common::directories::lock_and_look),
         (Bug::AuthenticatedInTwo, authenticated_cuts),
         (Bug::AuthenticatedOldTaken, common::attacks::run),
         (Bug::PoolSyncOfOne, common::absences::cuts),

@@ -184,7 +184,8 @@ typedef struct onode_key_slot {
   // Its number, which it keeps.
   uint32_t number;
   // What opens it: ONODE_PASSPHRASE, or ONODE_KEY_BYTES, which may come from a file; 0 for a
-  // slot that is damaged or of a newer version.
+  // slot that needs no key (`onode mkfs --encrypt-directories`), is damaged, or of a newer
+  // version.
   int kind;
   // Of a passphrase: KiB of memory that it takes to try one (Argon2id).
   uint32_t memory_kib;
@@ -848,6 +849,27 @@ int64_t onode_clone_bytes(struct onode_heap *volume, const char *name);
 // `spec` is a string, `key` a key whose `bytes` are `length` bytes.
 struct onode_heap *onode_open_encrypted(const char *spec, int flags, const struct onode_key *key);
 
+// Opens an authenticated volume, as `onode_open_encrypted` opens others; with O_CREAT it makes one
+// if none is there. Whatever is not what was stored last is refused with EIO. With an `anchor`,
+// which `onode_note_anchor` told earlier, that is so for the volume as a whole: an older copy of
+// it is refused. NULL expects none. EINVAL for a volume that is not authenticated, and for what is
+// no anchor; memory that processes share cannot have it.
+//
+// # Safety
+// `spec` is a string, `key` a key whose `bytes` are `length` bytes, `anchor` a string or NULL.
+struct onode_heap *onode_open_authenticated(const char *spec,
+                                            int flags,
+                                            const struct onode_key *key,
+                                            const char *anchor);
+
+// Puts into `buffer` what a program may note of the state of an authenticated volume, a string
+// that is shorter than 100 bytes, and returns its length; -1 on failure. What was changed before
+// is durable then. EINVAL for another volume, ERANGE if it does not fit.
+//
+// # Safety
+// `volume` is one, `buffer` has room for `size` bytes.
+ptrdiff_t onode_note_anchor(struct onode_heap *volume, char *buffer, size_t size);
+
 // Lists the key slots of a volume that nobody has open: fills in as many as `count`, and returns
 // how many there are, at most 32; -1 on failure. It takes no key. EINVAL for a volume that is not
 // encrypted, EBUSY if it is open.
@@ -888,6 +910,30 @@ int onode_change_key(const char *spec,
 // # Safety
 // As [`onode_test_key`].
 int onode_remove_key(const char *spec, const struct onode_key *key, uint32_t slot);
+
+// Gives a directory without files a new key, which what is made in it needs from then on, and
+// which is unlocked until the volume is closed: returns its number, which is never used again; -1
+// on failure. The hint "key" of files tells it (`onode_get_hint`). EINVAL for a volume that is not
+// encrypted, and for a directory that can have no key.
+//
+// # Safety
+// `heap` is a volume, `path` a string, `key` a key whose `bytes` are `length` bytes.
+int onode_new_directory_key(struct onode_heap *heap, const char *path, const struct onode_key *key);
+
+// Unlocks all keys of directories that this one opens: returns how many, -1 on failure. ENOKEY if
+// it opens none.
+//
+// # Safety
+// `heap` is a volume, `key` a key whose `bytes` are `length` bytes.
+int onode_unlock_directories(struct onode_heap *heap, const struct onode_key *key);
+
+// Locks the key of directories of this number: returns 1 if it was unlocked, 0 if not, -1 on
+// failure. EBUSY while files are open that need it, or a transaction is. ENOENT if there is no
+// such key.
+//
+// # Safety
+// `heap` is a volume.
+int onode_lock_directories(struct onode_heap *heap, unsigned int number);
 
 // Opens a volume as `onode_open_volume` does, or with a key as `onode_open_encrypted`, and has
 // content compressed that is written from now on: "fast" (LZ4), "small" (Zstandard), "auto", which

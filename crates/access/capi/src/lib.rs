@@ -38,8 +38,10 @@ pub use memory::{
 pub use roots::{onode_remove_root, onode_root, onode_set_root};
 pub use slots::{OnodeSlots, onode_close_slots, onode_fill_slot, onode_open_slots, onode_slot, onode_take_slot};
 pub use transactions::{onode_tx_abort, onode_tx_begin, onode_tx_commit};
+pub use volumes::authenticated::{onode_note_anchor, onode_open_authenticated};
 pub use volumes::clones::{MadeClone, onode_clone_bytes, onode_delete_clone, onode_list_clones, onode_make_clone};
 pub use volumes::compressed::onode_open_compressed;
+pub use volumes::directory_keys::{onode_lock_directories, onode_new_directory_key, onode_unlock_directories};
 pub use volumes::encrypted::onode_open_encrypted;
 pub use volumes::key_slots::{
     ListedSlot, onode_add_key, onode_change_key, onode_list_keys, onode_remove_key, onode_test_key,

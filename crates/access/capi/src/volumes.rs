@@ -1,7 +1,9 @@
 //! Volumes on any kind of device, and their snapshots and clones as places for files.
 
+pub(crate) mod authenticated;
 pub(crate) mod clones;
 pub(crate) mod compressed;
+pub(crate) mod directory_keys;
 pub(crate) mod encrypted;
 pub(crate) mod key_slots;
 pub(crate) mod keys;

@@ -182,7 +182,10 @@ fn encrypted_volumes_in_c() {
     run(&program, &[&on_two, "make", ""]);
     run(&program, &[&on_two, "slots", &at(&key_file)]);
     run(&program, &[&format!("scm:{},size=32M", at(memory)), "plain", ""]);
-    let last = Place::new("keys-last");
+    let (last, directories) = (Place::new("keys-last"), Place::new("keys-directories"));
+    run(&program, &[&format!("flash:{},size=24M", at(&directories)), "directories", ""]);
+    let (sums, older) = (Place::new("keys-sums"), Place::new("keys-older"));
+    run(&program, &[&format!("flash:{},size=24M", at(&sums)), "authenticated", &at(&older)]);
     run(&program, &[&format!("flash:{},size=24M", at(&last)), "wiped", &at(&key_file)]);
 }
 

@@ -213,7 +213,7 @@ impl Command {
             Verb::Divide(arguments) => divide::run(arguments, output),
             Verb::Attach(arguments) => attach::attach(arguments, output),
             Verb::Detach(arguments) => attach::detach(arguments, output),
-            Verb::Key(arguments) => key::run(arguments, output),
+            Verb::Key(arguments) => key::run(arguments, &self.keys, output),
             Verb::Pool(arguments) => pool::run(arguments, output),
             Verb::Tx(arguments) => tx::run(arguments, output),
             Verb::Snapshot(arguments) => snapshot::run(arguments, output),

@@ -39,6 +39,10 @@ pub struct KeyArguments {
     /// Refuse an authenticated volume that is older than this, which `onode key anchor` printed.
     #[arg(long, global = true, value_name = "ANCHOR", value_parser = anchor_of)]
     pub expect_anchor: Option<Anchor>,
+    /// A file that opens keys of directories (`onode key new`): 32 random bytes or more, or the
+    /// text of a passphrase. It may be given several times.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub unlock: Vec<PathBuf>,
 }
 
 impl KeyArguments {
@@ -48,11 +52,13 @@ impl KeyArguments {
     /// `Usage` for a path that is none.
     pub fn apply(&mut self, name: &str, value: &str) -> Result<bool> {
         let absolute = || std::path::absolute(value).map_err(|error| Error::host_file("use", Path::new(value), &error));
-        let no_key = Self { expect_anchor: self.expect_anchor, ..Self::default() };
+        let (expect_anchor, unlock) = (self.expect_anchor, self.unlock.clone());
+        let no_key = Self { expect_anchor, unlock, ..Self::default() };
         match name {
             "key-file" => *self = Self { key_file: Some(absolute()?), ..no_key },
             "passphrase-file" => *self = Self { passphrase_file: Some(absolute()?), ..no_key },
             "keyring" => *self = Self { keyring: Some(value.to_owned()), ..no_key },
+            "unlock" => self.unlock.push(absolute()?),
             "expect-anchor" => {
                 let anchor = anchor_of(value).map_err(|why| {
                     let what = format!("cannot expect the anchor `{value}`");
@@ -65,7 +71,7 @@ impl KeyArguments {
         Ok(true)
     }
 
-    /// Whether no key is said.
+    /// Whether no key of a volume is said.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.key_file.is_none() && self.passphrase_file.is_none() && self.keyring.is_none()
@@ -78,7 +84,9 @@ impl KeyArguments {
     /// If the working directory is gone.
     pub fn as_flags(&self) -> Result<Vec<OsString>> {
         let mut flags = Vec::new();
-        for (flag, path) in [("--key-file", &self.key_file), ("--passphrase-file", &self.passphrase_file)] {
+        let of_volume = [("--key-file", &self.key_file), ("--passphrase-file", &self.passphrase_file)];
+        let of_directories = self.unlock.iter().map(|path| ("--unlock", Some(path)));
+        for (flag, path) in of_volume.map(|(flag, path)| (flag, path.as_ref())).into_iter().chain(of_directories) {
             if let Some(path) = path {
                 let path =
                     if path.as_os_str() == STANDARD_INPUT { Ok(path.clone()) } else { std::path::absolute(path) };
@@ -90,6 +98,28 @@ impl KeyArguments {
         let anchor = self.expect_anchor.iter().map(Anchor::to_string);
         flags.extend(anchor.flat_map(|anchor| ["--expect-anchor".into(), anchor.into()]));
         Ok(flags)
+    }
+
+    /// What these say of a key, or the variable, or a person at a terminal who is asked for the
+    /// passphrase `of` something; `None` if there is nothing (more).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn asked(&self, of: &str, attempt: u32) -> Result<Option<Secret>> {
+        if !self.is_empty() {
+            self.secret(attempt)
+        } else if let Some(arguments) = of_variable() {
+            arguments.secret(attempt)
+        } else if attempt < PROMPTS {
+            ask_for(of, attempt)?.map(passphrase).transpose()
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// What opens keys of directories: of each file what it can be.
+    fn of_directories(&self) -> Result<Vec<Vec<Secret>>> {
+        self.unlock.iter().map(|path| either(path)).collect()
     }
 
     /// What these say; `None` if there is nothing (more).
@@ -163,15 +193,11 @@ impl KeyAgent for Agent {
             Some(_) => attempt - 1,
             None => attempt,
         };
-        if !arguments.is_empty() {
-            arguments.secret(attempt)
-        } else if let Some(arguments) = of_variable() {
-            arguments.secret(attempt)
-        } else if attempt < PROMPTS {
-            ask_for(spec, attempt)?.map(passphrase).transpose()
-        } else {
-            Ok(None)
-        }
+        arguments.asked(&spec.to_string(), attempt)
+    }
+
+    fn directory_secrets(&self, _: &Spec) -> Result<Vec<Vec<Secret>>> {
+        known(|known| known.arguments.clone()).of_directories()
     }
 
     fn opened(&self, secret: &Secret) {
@@ -202,10 +228,10 @@ pub fn remember(secret: Secret) {
     known(|known| known.remembered = Some(secret));
 }
 
-/// The passphrase of a volume; `None` if there is no terminal.
-pub fn ask_for(spec: &Spec, attempt: u32) -> Result<Option<Zeroizing<String>>> {
+/// The passphrase of a volume, or of something else; `None` if there is no terminal.
+pub fn ask_for(of: &str, attempt: u32) -> Result<Option<Zeroizing<String>>> {
     let again = if attempt > 0 { "That opens no key slot. " } else { "" };
-    ask(&format!("{again}Passphrase of {spec}: "))
+    ask(&format!("{again}Passphrase of {of}: "))
 }
 
 /// What a person types; `None` if there is no terminal.
@@ -238,6 +264,21 @@ fn passphrase_file(path: &Path) -> Result<Secret> {
         false => without_line_break(&open(path)?),
     };
     made(format!("cannot use the passphrase in {}", path.display()), Secret::passphrase(text.to_vec()))
+}
+
+/// A file that may be either: random bytes, or the text of a passphrase.
+fn either(path: &Path) -> Result<Vec<Secret>> {
+    let bytes = open(path)?;
+    let what = || format!("cannot use {} as a key", path.display());
+    let mut all = Vec::with_capacity(2);
+    if bytes.len() >= KEY_FILE_BYTES_MIN {
+        all.push(made(what(), Secret::key_file(bytes.to_vec()))?);
+    }
+    let text = without_line_break(&bytes);
+    if !text.is_empty() || all.is_empty() {
+        all.push(made(what(), Secret::passphrase(text.to_vec()))?);
+    }
+    Ok(all)
 }
 
 /// A secret that this process has from now on, or what is wrong with it.

@@ -1,7 +1,7 @@
 //! Authenticated volumes as people use them: made, noted, and refused where something older stands
 //! in the place of what was stored last.
 
-use crate::common::{Expect, Place, has_fuse, is_clear};
+use crate::common::{Expect, Place, has_fuse, is_clear, unmount};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,39 @@ impl Made {
     fn anchor(&self) -> String {
         onode!("--key-file", &self.key, "key", "anchor", &self.spec).succeeds().trim().to_owned()
     }
+}
+
+#[test]
+fn a_mounted_volume_tells_its_anchor_too() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("anchored-mount");
+    let made = made(&place, "flash", "size=16M");
+    let mount = place.directory("mnt");
+    onode!("--key-file", &made.key, "mount", &made.spec, &mount).succeeds();
+    fs::write(mount.join("a"), "one").expect("write");
+    let noted = onode!("key", "anchor", &mount).succeeds().trim().to_owned();
+    // What was noted is on the medium: a copy of now is no older one.
+    let copy = place.path("copy.img");
+    fs::copy(&made.image, &copy).expect("a copy");
+    assert_eq!(onode!("key", "anchor", &made.spec).succeeds().trim(), noted);
+    fs::write(mount.join("a"), "two").expect("write");
+    let later = onode!("key", "anchor", &mount).succeeds().trim().to_owned();
+    assert_ne!(later, noted);
+    unmount(&mount);
+    let cat = |image: &Path, anchor: &str| {
+        let mut command = onode!("--key-file", &made.key, "--expect-anchor", anchor);
+        command.args([Path::new("cat"), image, Path::new("/a")]);
+        command
+    };
+    assert_eq!(cat(&copy, &noted).succeeds(), "one");
+    cat(&copy, &later).fails(REFUSED);
+    assert_eq!(cat(&made.image, &later).succeeds(), "two");
+    let plain = place.image("plain.img");
+    onode!("mount", &plain, &mount).succeeds();
+    is_clear(&onode!("key", "anchor", &mount).fails(2), "authenticated");
+    unmount(&mount);
 }
 
 #[test]

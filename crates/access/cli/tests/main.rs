@@ -10,6 +10,7 @@ mod beside;
 mod clone;
 mod copy;
 mod devices;
+mod directory_keys;
 mod encrypted;
 mod errors;
 mod files;

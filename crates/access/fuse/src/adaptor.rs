@@ -8,14 +8,17 @@
 //! must know of the caller travels in [`Caller`]. Content is in `request::content`.
 
 use crate::request::answer::{Entry, Listed, Value};
+use crate::request::commands::keys;
+use crate::request::commands::transactions::NAME as TRANSACTIONS;
 use crate::request::convert::{allocation, errno, errno_of, no_attributes, sought, xattr_flags};
 use crate::request::credentials::{Who, caller, caller_with_groups, names_shown};
 use crate::request::directory;
 use crate::request::faces::Faces;
 use crate::request::place::Place;
+use crate::request::place::numbers::state;
+use crate::request::place::numbers::transaction::{FOLDER, owns};
 use crate::request::set_id::SetId;
-use crate::request::snapshots::{self, Folder};
-use crate::request::transactions::{FOLDER, NAME as TRANSACTIONS, owns};
+use crate::request::snapshots::Folder;
 use crate::serving::{Adaptor, SEND_VIEW, VIEW_PREFIX};
 use fuser::{Errno, FileAttr, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, RenameFlags};
 use onode_base::ErrorKind;
@@ -107,7 +110,7 @@ impl Adaptor {
         if Faces::owns(number) || is_folder(number) {
             return;
         }
-        if snapshots::owns(number) {
+        if state::owns(number) {
             return self.snapshots.forget(number, count);
         }
         // Of a transaction that is over nothing is known any more.
@@ -317,6 +320,9 @@ impl Adaptor {
             return self.snapshots.command(folder, to.name, to.value);
         }
         let place = self.at(number)?;
+        if keys::is_command(to.name) && place.is_main() {
+            return self.keys.command(who, place.inode(number), to.value);
+        }
         let how = xattr_flags(to.flags).ok_or(Errno::EINVAL)?;
         // An access list sets the mode, too, and whether that may keep its set-group bit the kernel
         // leaves to us.
@@ -331,10 +337,13 @@ impl Adaptor {
         if number == FOLDER {
             return value_of(self.transacted.told(name)?, size);
         }
-        if snapshots::owns(number)
+        if state::owns(number)
             && let Some(told) = self.snapshots.told(number, name)
         {
             return value_of(told?, size);
+        }
+        if let Some(word) = keys::word_of(name) {
+            return value_of(self.keys.told(word)?, size);
         }
         let place = self.at(number)?;
         let view = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix(VIEW_PREFIX));

@@ -1,6 +1,7 @@
 //! One request: what the kernel asks for in the words of the file system, and its answer.
 
 pub mod answer;
+pub mod commands;
 pub mod content;
 pub mod convert;
 pub mod counts;
@@ -13,4 +14,3 @@ pub mod place;
 pub mod reply;
 pub mod set_id;
 pub mod snapshots;
-pub mod transactions;

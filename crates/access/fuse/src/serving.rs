@@ -5,13 +5,15 @@
 
 use crate::opening::{Opening, closing_tells};
 use crate::options::{Atime, Options};
+use crate::request::commands::keys::KeysOfMount;
+use crate::request::commands::transactions::Transacted;
 use crate::request::counts::{Kind, Requests};
 use crate::request::faces::Faces;
 use crate::request::page_cache::PageCache;
 use crate::request::place::Place;
+use crate::request::place::numbers::{state, transaction};
 use crate::request::set_id::SetId;
-use crate::request::snapshots::{self, Shown};
-use crate::request::transactions::{Transacted, owns};
+use crate::request::snapshots::Shown;
 use crate::transport::breakdown::Breakdown;
 use crate::transport::late::Late;
 use crate::transport::waiting::Waiting;
@@ -39,6 +41,7 @@ pub(crate) struct Adaptor {
     pub(crate) views: Views,
     pub(crate) faces: Faces,
     pub(crate) transacted: Transacted,
+    pub(crate) keys: KeysOfMount,
     pub(crate) snapshots: Shown,
     pub(crate) writeback: bool,
     pub(crate) is_shared: bool,
@@ -75,6 +78,7 @@ impl Adaptor {
             // The close of a block device syncs it.
             closing_tells: closing_tells(is_shared, options) || !faces.is_empty(),
             page_cache: Arc::new(PageCache::start(&files, Arc::clone(&notifier))?),
+            keys: KeysOfMount::new(volume, Arc::clone(&notifier)),
             set_id: SetId::new(notifier),
             requests: Arc::new(Requests::new()),
             waiting: Waiting::new(options.spin, device),
@@ -89,9 +93,9 @@ impl Adaptor {
 
     /// The file system that a number belongs to.
     pub(crate) fn at(&self, number: INodeNo) -> std::result::Result<Place<'_>, Errno> {
-        if owns(number) {
+        if transaction::owns(number) {
             self.transacted.place(number)
-        } else if snapshots::owns(number) {
+        } else if state::owns(number) {
             self.snapshots.place(number)
         } else {
             Ok(Place::Main(&self.files))

@@ -93,12 +93,16 @@ ranks! {
     ServiceContent = "service-content",
     /// What is known of compressed content.
     ServiceKnown = "service-known",
+    /// Who changes the slots of keys of directories.
+    SealSlots = "seal-slots",
     /// Who changes sealed objects of a shard.
     SealChanging = "seal-changing",
     /// Sealed content of a shard's objects.
     SealContent = "seal-content",
     /// What is known of sealed content.
     SealKnown = "seal-known",
+    /// Keys of directories that are unlocked.
+    SealKeys = "seal-keys",
     /// Snapshots of a device, and who uses it meanwhile.
     SnapshotRecords = "snapshot-records",
     /// Who changes objects of a shard of which there are snapshots.

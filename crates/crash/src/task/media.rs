@@ -2,7 +2,7 @@
 
 use crate::kind::beside::PREFIX;
 use crate::kind::geometry::{self, DISKS_SHAPES, MEMORY_SHAPES, MemoryShape, SHAPES};
-use crate::kind::{authenticated, compressed, encrypted, pool, snapshots, transacted};
+use crate::kind::{authenticated, compressed, encrypted, keyed, pool, snapshots, transacted};
 use onode_scm::Mode;
 
 /// The memory of a shape with that prefix, if it is one.
@@ -25,6 +25,8 @@ pub enum Media {
     Compressed,
     /// The same with encryption over their device.
     Encrypted,
+    /// The same, with all objects in a directory with a key.
+    Keyed,
     /// NAND, memory that one process at a time uses, or two disks, with authentication and
     /// encryption over their device.
     Authenticated,
@@ -39,13 +41,14 @@ pub enum Media {
 
 impl Media {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Nand,
         Self::Scm,
         Self::Beside,
         Self::Tier,
         Self::Compressed,
         Self::Encrypted,
+        Self::Keyed,
         Self::Authenticated,
         Self::Pool,
         Self::Transacted,
@@ -67,6 +70,7 @@ impl Media {
             Self::Tier => "tier",
             Self::Compressed => "compressed",
             Self::Encrypted => "encrypted",
+            Self::Keyed => "keyed",
             Self::Authenticated => "authenticated",
             Self::Pool => "pool",
             Self::Transacted => "tx",
@@ -84,6 +88,7 @@ impl Media {
             Self::Tier => DISKS_SHAPES.iter().map(|shape| shape.name.into()).collect(),
             Self::Compressed => Self::prefixed(&Self::WRAPPED, compressed::PREFIX),
             Self::Encrypted => Self::prefixed(&Self::WRAPPED, encrypted::PREFIX),
+            Self::Keyed => Self::prefixed(&Self::WRAPPED, keyed::PREFIX),
             Self::Transacted => Self::prefixed(&Self::WRAPPED, transacted::PREFIX),
             Self::Authenticated => Self::exclusive(&Self::WRAPPED, authenticated::PREFIX),
             // What is kept has to be durable before what it is kept of is overwritten.
@@ -114,6 +119,8 @@ impl Media {
             Self::Compressed
         } else if name.starts_with(encrypted::PREFIX) {
             Self::Encrypted
+        } else if name.starts_with(keyed::PREFIX) {
+            Self::Keyed
         } else if name.starts_with(authenticated::PREFIX) {
             Self::Authenticated
         } else if name.starts_with(pool::PREFIX) {

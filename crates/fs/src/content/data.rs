@@ -114,6 +114,7 @@ impl FileSystem {
         if data.is_empty() {
             return Ok(0);
         }
+        self.check_unlocked(state, number)?;
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > Transaction::MAX_OBJECT_BYTES) {
             return Err(Error::of(ErrorKind::TooLarge, number, ""));
         }

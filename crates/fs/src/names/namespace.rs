@@ -360,6 +360,7 @@ impl FileSystem {
             return Err(Error::of(ErrorKind::TooManyLinks, number, ""));
         }
         Self::check_tree(state, number, &inode, &directory)?;
+        self.check_keys(state, number, parent)?;
         if self.find_name(state, parent, name)?.is_some() {
             return Err(Error::new(ErrorKind::Exists, ""));
         }

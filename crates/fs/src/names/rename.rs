@@ -126,6 +126,7 @@ impl FileSystem {
             _ => {}
         }
         let adopted = self.check_trees(state, from.directory, to.directory, source)?;
+        self.check_keys(state, source_number, to.directory)?;
         // The new name must not lead to less than was written before.
         if !is_planted(Bug::RenameBeforeData) {
             self.write_back_file(state, source_number)?;
@@ -206,6 +207,8 @@ impl FileSystem {
             self.check_trees(state, from.directory, to.directory, source)?,
             self.check_trees(state, to.directory, from.directory, target)?,
         ];
+        self.check_keys(state, source_number, to.directory)?;
+        self.check_keys(state, target_number, from.directory)?;
         for (moved, into) in [(target, from), (source, to)] {
             let number = InodeNumber(moved.inode);
             if moved.file_type == FileType::Directory {

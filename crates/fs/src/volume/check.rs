@@ -5,6 +5,7 @@
 //! for a few words of each object, not for names. Whether the bytes themselves are sound is the
 //! device's scrub.
 
+mod drop_key;
 mod judge;
 mod repair;
 mod settings;
@@ -19,6 +20,7 @@ use onode_base::ErrorKind;
 use onode_object::{ObjectDevice, ObjectId};
 use std::fmt;
 
+pub use drop_key::drop_key;
 pub use repair::{Repaired, repair};
 
 /// How bad a finding is.
@@ -242,6 +244,9 @@ pub struct Report {
     pub names: u64,
     /// Bytes of all files by their sizes.
     pub bytes: u64,
+    /// Files and directories that need a key of a directory which is locked: neither names that
+    /// lead to them nor names in them were looked at.
+    pub locked: u64,
 }
 
 impl Report {

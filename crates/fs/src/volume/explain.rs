@@ -126,6 +126,7 @@ fn origin(hint: Hint, own: Advice, directory: Advice) -> Origin {
         Hint::Size => own.expected_size == other.expected_size,
         Hint::Compress => own.compression == other.compression,
         Hint::Placement => own.placement_class == other.placement_class,
+        Hint::Key => own.encryption_key == other.encryption_key,
     };
     match (is_same(Advice::default()), is_same(directory)) {
         (true, _) => Origin::Nobody,

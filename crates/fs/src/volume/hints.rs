@@ -30,11 +30,14 @@ pub enum Hint {
     Compress,
     /// Where two disks keep it.
     Placement,
+    /// The number of the key that it needs beside that of an encrypted volume.
+    Key,
 }
 
 impl Hint {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Lifetime, Self::Temperature, Self::Size, Self::Compress, Self::Placement];
+    pub const ALL: [Self; 6] =
+        [Self::Lifetime, Self::Temperature, Self::Size, Self::Compress, Self::Placement, Self::Key];
 
     /// Its name in commands and reports.
     #[must_use]
@@ -45,6 +48,7 @@ impl Hint {
             Self::Size => "size",
             Self::Compress => "compress",
             Self::Placement => "placement",
+            Self::Key => "key",
         }
     }
 
@@ -63,6 +67,7 @@ impl Hint {
             Self::Size => "user.onode.size",
             Self::Compress => "user.onode.compress",
             Self::Placement => "user.onode.placement",
+            Self::Key => "user.onode.key",
         }
     }
 
@@ -75,6 +80,7 @@ impl Hint {
             Self::Size => "unknown, or a number of bytes as 4096, 64K, 10M or 1G",
             Self::Compress => "none, fast, small or auto",
             Self::Placement => "default, bypass or a section; safe, either, big or volume; pin or unpin",
+            Self::Key => "none, or the number of a key of the volume, for a directory without files",
         }
     }
 
@@ -85,6 +91,7 @@ impl Hint {
             Self::Lifetime | Self::Temperature | Self::Size => "unknown",
             Self::Compress => "auto",
             Self::Placement => "default",
+            Self::Key => "none",
         }
     }
 
@@ -114,6 +121,11 @@ impl Hint {
             }
             Self::Compress => Compression::from_name(value).map(|compression| advice.compression = compression),
             Self::Placement => Some(()),
+            Self::Key if value == self.nothing() => {
+                advice.encryption_key = 0;
+                Some(())
+            }
+            Self::Key => value.parse().ok().filter(|number| *number != 0).map(|number| advice.encryption_key = number),
         };
         known.ok_or_else(|| format!("`{value}` is no {}: it is {}", self.name(), self.values()))
     }
@@ -131,12 +143,13 @@ impl FileSystem {
     /// The value of a hint; of a directory, that of what is made in it.
     ///
     /// # Errors
-    /// `NotSupported` for `compress` and `placement` where the device has no such choice; `Stale`;
-    /// the device's errors.
+    /// `NotSupported` for `compress`, `placement` and `key` where the device has no such choice;
+    /// `Stale`; the device's errors.
     pub fn hint(&self, number: InodeNumber, hint: Hint) -> Result<String> {
         match hint {
             Hint::Compress => self.check_compresses()?,
             Hint::Placement => _ = self.tiers()?,
+            Hint::Key => self.check_has_keys()?,
             Hint::Lifetime | Hint::Temperature | Hint::Size => {}
         }
         let advice = self.advice(&mut self.lock(), number)?;
@@ -155,6 +168,11 @@ impl FileSystem {
         match hint {
             Hint::Compress => self.check_compresses()?,
             Hint::Placement => return self.set_placement_words(number, value),
+            Hint::Key => {
+                let mut wanted = Advice::default();
+                _ = hint.advise(value, &mut wanted);
+                return self.set_directory_key(number, wanted.encryption_key);
+            }
             Hint::Lifetime | Hint::Temperature | Hint::Size => {}
         }
         // It was looked at already.
@@ -170,6 +188,8 @@ impl FileSystem {
             Hint::Size => exact_size(advice.expected_size),
             Hint::Compress => advice.compression.name().into(),
             Hint::Placement => self.placement_words(advice)?,
+            Hint::Key if advice.encryption_key == 0 => hint.nothing().into(),
+            Hint::Key => advice.encryption_key.to_string(),
         })
     }
 
@@ -184,7 +204,7 @@ impl FileSystem {
         match hint {
             // A section may have the name of any word.
             Hint::Placement => self.set_placement(number, Placement::default()),
-            Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Compress => {
+            Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Compress | Hint::Key => {
                 self.set_hint(number, hint, hint.nothing())
             }
         }
@@ -220,6 +240,7 @@ mod tests {
             (Hint::Size, "64K"),
             (Hint::Size, "0"),
             (Hint::Compress, "small"),
+            (Hint::Key, "7"),
         ] {
             assert_eq!(hint.check(value), Ok(()), "{value}");
         }
@@ -230,6 +251,8 @@ mod tests {
             (Hint::Size, "-1"),
             (Hint::Size, "16777216T"),
             (Hint::Compress, "zip"),
+            (Hint::Key, "0"),
+            (Hint::Key, "4294967296"),
         ] {
             let refused = hint.check(value).unwrap_err();
             assert!(refused.contains(value) && refused.contains(hint.values()), "{refused}");

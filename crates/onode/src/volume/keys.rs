@@ -5,6 +5,7 @@
 //! that opens a volume can open those, too.
 
 pub(super) mod authenticated;
+pub(super) mod directories;
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
@@ -19,8 +20,10 @@ use onode_object::{ObjectDevice, ObjectId};
 use onode_services::{Encrypted, KeyHeader, MasterKey, Session, SlotSettings};
 use std::sync::{Arc, OnceLock};
 
+pub use directories::{DirectoryKeyring, LockedFiles};
 pub use onode_services::{
-    Anchor, Cost as KeyCost, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, NOT_AUTHENTIC, SLOTS_MAX, Secret, SlotKind,
+    Anchor, Cost as KeyCost, DirectoryKey, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, NOT_AUTHENTIC, SLOTS_MAX,
+    Secret, SlotKind,
 };
 
 /// The objects that say how a volume is encrypted: those that each has.
@@ -33,6 +36,15 @@ pub trait KeyAgent: Send + Sync {
     /// # Errors
     /// If a key file cannot be read, for example; the volume stays closed then.
     fn secret(&self, spec: &Spec, attempt: u32) -> Result<Option<Secret>>;
+
+    /// What opens keys of its directories when a volume is opened: for each thing that somebody has
+    /// what it may be, of which one has to open some.
+    ///
+    /// # Errors
+    /// As [`secret`](Self::secret).
+    fn directory_secrets(&self, _spec: &Spec) -> Result<Vec<Vec<Secret>>> {
+        Ok(Vec::new())
+    }
 
     /// A secret opened a volume: a command may open the same one again.
     fn opened(&self, _secret: &Secret) {}
@@ -51,24 +63,38 @@ pub fn set_key_agent(agent: Box<dyn KeyAgent>) -> bool {
     AGENT.set(agent).is_ok()
 }
 
-/// A first key for a volume that is to be made.
+/// How a volume is encrypted that is to be made.
+#[derive(Debug)]
+pub enum Encryption<'a> {
+    /// All of it, with this as its first key.
+    All(NewKey<'a>),
+    /// All of it, and authenticated, too.
+    Authenticated(NewKey<'a>),
+    /// Only directories that get a key of their own: that of the volume is no secret.
+    Directories,
+}
+
+/// A key for a volume or a directory.
 #[derive(Debug)]
 pub struct NewKey<'a> {
-    /// What opens the volume from then on.
+    /// What opens it from then on.
     pub secret: &'a Secret,
     /// What people call it, at most [`LABEL_BYTES_MAX`] bytes.
     pub label: &'a str,
     /// What it costs to try a passphrase.
     pub cost: KeyCost,
-    /// Of a first key: whether the volume is authenticated, too.
-    pub authenticates: bool,
 }
 
 impl NewKey<'_> {
     fn slot(&self, id: u32, master: &MasterKey) -> onode_object::Result<KeySlot> {
-        let salt = random_bytes().map_err(|error| onode_object::Error::new(ErrorKind::Media, error.to_string()))?;
+        let salt = salt()?;
         KeySlot::new(master, self.secret, SlotSettings { id, label: self.label, cost: self.cost, salt })
     }
+}
+
+/// Random bytes for a slot.
+fn salt<const BYTES: usize>() -> onode_object::Result<[u8; BYTES]> {
+    random_bytes().map_err(|error| onode_object::Error::new(ErrorKind::Media, error.to_string()))
 }
 
 /// What is wrong with a key that somebody gave, or wants to give.
@@ -85,15 +111,22 @@ fn key_error(what: String, error: &onode_object::Error) -> Error {
 }
 
 /// The encrypted device of a volume that is to be made on this one.
-pub(super) fn created(spec: &Spec, device: &Arc<dyn ObjectDevice>, key: &NewKey<'_>) -> Result<Arc<dyn ObjectDevice>> {
+pub(super) fn created(
+    spec: &Spec,
+    device: &Arc<dyn ObjectDevice>,
+    how: &Encryption<'_>,
+) -> Result<Arc<dyn ObjectDevice>> {
     let failed = |error: onode_object::Error| key_error(format!("cannot make {spec}"), &error);
     let master = MasterKey::new(random_bytes()?);
-    let header = KeyHeader::new(&HOLDERS, &master, key.slot(0, &master).map_err(failed)?);
+    let slot = match how {
+        Encryption::All(key) | Encryption::Authenticated(key) => key.slot(0, &master),
+        Encryption::Directories => NewKey { secret: &Secret::open(), label: "", cost: KeyCost::LEAST }.slot(0, &master),
+    };
+    let header = KeyHeader::new(&HOLDERS, &master, slot.map_err(failed)?);
     let session = Session::new(random_bytes()?);
-    let (device, header): (Arc<dyn ObjectDevice>, _) = if key.authenticates {
-        (authenticated::created(spec, device, &master)?, header.authenticated(&master))
-    } else {
-        (Arc::clone(device), header)
+    let (device, header): (Arc<dyn ObjectDevice>, _) = match how {
+        Encryption::Authenticated(_) => (authenticated::created(spec, device, &master)?, header.authenticated(&master)),
+        Encryption::All(_) | Encryption::Directories => (Arc::clone(device), header),
     };
     let encrypted = Encrypted::create(device, header, &master, session).map_err(failed)?;
     Ok(Arc::new(encrypted))
@@ -125,8 +158,13 @@ pub(super) fn unlocked(spec: &Spec, device: Arc<dyn ObjectDevice>, key: Option<V
     let Some(VolumeKey { header, master }) = key else { return Ok(Unlocked::plain(device)) };
     let opened = Encrypted::open(device, header, &master, Session::new(random_bytes()?));
     let encrypted = Arc::new(opened.map_err(|error| volume_error(format!("cannot open {spec}"), &error))?);
+    directories::unlock(spec, encrypted.as_ref())?;
     let keys = Arc::clone(&encrypted);
-    Ok(Unlocked { device: encrypted, of_snapshot: Arc::new(move |snapshot| Arc::new(keys.of_snapshot(snapshot))) })
+    Ok(Unlocked {
+        directories: Some(Arc::<Encrypted<dyn ObjectDevice>>::clone(&encrypted)),
+        device: encrypted,
+        of_snapshot: Arc::new(move |snapshot| Arc::new(keys.of_snapshot(snapshot))),
+    })
 }
 
 /// What could not be learned of the key slots of a volume.
@@ -138,6 +176,9 @@ fn lost(what: String, error: &onode_object::Error) -> Error {
 /// Asks for keys until one opens the volume.
 fn unlock(spec: &Spec, header: &KeyHeader) -> Result<(MasterKey, u32)> {
     let what = || format!("cannot open {spec}");
+    if header.is_open() {
+        return header.unlock(&Secret::open()).map_err(|error| lost(what(), &error));
+    }
     let mut why = "it is encrypted, and no key was given".to_owned();
     if let Some(agent) = AGENT.get() {
         let mut attempt = 0;
@@ -183,6 +224,15 @@ impl VolumeKeys {
         }
     }
 
+    /// Those that open keys of its directories; no key is needed to see them.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn directory_slots(&self) -> Result<Vec<KeySlot>> {
+        let what = || format!("cannot read the key slots of {}", self.spec);
+        self.header.directory_slots(self.device.as_ref()).map_err(|error| volume_error(what(), &error))
+    }
+
     /// The slots in order of their numbers.
     #[must_use]
     pub fn slots(&self) -> &[KeySlot] {
@@ -199,6 +249,12 @@ impl VolumeKeys {
     #[must_use]
     pub const fn is_authenticated(&self) -> bool {
         self.header.is_authenticated()
+    }
+
+    /// Whether the key of the volume is no secret: only directories have keys.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.header.is_open()
     }
 
     /// How often the volume was opened for writing.

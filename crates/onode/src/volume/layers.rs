@@ -56,6 +56,9 @@ pub(crate) struct Layers {
     /// Those of an authenticated volume.
     #[cfg(feature = "encryption")]
     pub(crate) sums: Option<Arc<Sums>>,
+    /// Of an encrypted volume.
+    #[cfg(feature = "encryption")]
+    pub(crate) directories: Option<Arc<dyn onode_services::DirectoryKeys>>,
     /// Its snapshots and clones, if it can have some.
     pub(crate) states: Option<States>,
     /// What stands on top.
@@ -83,13 +86,16 @@ impl Layers {
         let sums = sums_of(spec, &bare, key.as_ref(), how, &mut notes)?;
         let bare = sums.as_ref().map_or(bare, |sums| Arc::<Sums>::clone(sums));
         let VersionedDevice { device, versioned } = versioned(spec, Arc::clone(&bare), how.may_lose, &mut notes)?;
-        let Unlocked { device, of_snapshot } = unlocked(spec, device, key)?;
+        let unlocked = unlocked(spec, device, key)?;
+        let Unlocked { device, of_snapshot, .. } = unlocked;
         let states = versioned.map(|versioned| States { spec: spec.clone(), versioned, of_snapshot });
         let device = wrapped(spec, device, how.compression, &mut notes)?;
         Ok(Self {
             bare,
             #[cfg(feature = "encryption")]
             sums,
+            #[cfg(feature = "encryption")]
+            directories: unlocked.directories,
             states,
             device,
             faces,
@@ -109,6 +115,8 @@ impl Layers {
             bare,
             #[cfg(feature = "encryption")]
             sums: None,
+            #[cfg(feature = "encryption")]
+            directories: None,
             states: None,
             device,
             faces,

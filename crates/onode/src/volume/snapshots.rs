@@ -192,6 +192,12 @@ impl Snapshots {
         Some(files)
     }
 
+    /// Those that somebody looks at.
+    #[cfg(feature = "encryption")]
+    pub(super) fn all_open(&self) -> Vec<(u32, Arc<FileSystem>)> {
+        self.open.lock().iter().cloned().collect()
+    }
+
     fn mount(&self, snapshot: &Snapshot) -> Result<FileSystem> {
         let what = || format!("cannot open the snapshot `{}` of {}", snapshot.name, self.spec);
         let device = self.states.shown(snapshot)?;

@@ -56,14 +56,14 @@ const ROOM_FOR_BOTH: &str = "what changed since the snapshot needs room twice; u
     and go back again";
 
 /// Refuses to lead a volume back to a snapshot that does not fit beside what later snapshots keep,
-/// before anything is changed.
+/// or without the keys of directories that it takes, before anything is changed.
 fn check_room(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -> Result<()> {
     let what = || format!("cannot go back to the snapshot `{}`", snapshot.name);
     let failed = |error: onode_object::Error| volume_error(what(), &error);
     let room = states.versioned.room();
     let space = device.space();
-    // Whatever the snapshot shows fits: nothing is read for that.
-    if room >= space.total.saturating_sub(space.available) {
+    // Whatever the snapshot shows fits: nothing is read for that, unless a key may be needed.
+    if room >= space.total.saturating_sub(space.available) && !device.has_directory_keys() {
         return Ok(());
     }
     let growth =

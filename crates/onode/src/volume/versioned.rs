@@ -16,12 +16,20 @@ pub(super) type OfSnapshot = dyn Fn(Arc<dyn ObjectDevice>) -> Arc<dyn ObjectDevi
 pub(super) struct Unlocked {
     pub(super) device: Arc<dyn ObjectDevice>,
     pub(super) of_snapshot: Arc<OfSnapshot>,
+    /// Of one that is.
+    #[cfg(feature = "encryption")]
+    pub(super) directories: Option<Arc<dyn onode_services::DirectoryKeys>>,
 }
 
 impl Unlocked {
     /// That of one that is not.
     pub(super) fn plain(device: Arc<dyn ObjectDevice>) -> Self {
-        Self { device, of_snapshot: Arc::new(|snapshot| snapshot) }
+        Self {
+            device,
+            of_snapshot: Arc::new(|snapshot| snapshot),
+            #[cfg(feature = "encryption")]
+            directories: None,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::model::Model;
 use super::tree::{self, Tree};
 use crate::common::Folder;
 use crate::full_volumes::folder_in_memory;
-use onode::keys::{KeyCost, NewKey};
+use onode::keys::{Encryption, KeyCost, NewKey};
 use onode::{Clones, CreateOptions, MountOptions, Result, Snapshots, Spec, Volume};
 use onode_base::Prng;
 use onode_fs::FileSystem;
@@ -58,9 +58,9 @@ impl Storm {
         let options = CreateOptions { uuid: Some([seed as u8; 16]), ..CreateOptions::default() };
         if kind.is_encrypted {
             let secret = crate::agent::secret();
-            let (cost, authenticates) = (KeyCost::LEAST, kind.is_authenticated);
-            let key = NewKey { secret: &secret, label: "storm", cost, authenticates };
-            Volume::create_encrypted(&new, &options, &key).unwrap();
+            let key = NewKey { secret: &secret, label: "storm", cost: KeyCost::LEAST };
+            let how = if kind.is_authenticated { Encryption::Authenticated(key) } else { Encryption::All(key) };
+            Volume::create_encrypted(&new, &options, &how).unwrap();
         } else {
             Volume::create(&new, &options).unwrap();
         }

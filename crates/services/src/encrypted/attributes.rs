@@ -4,8 +4,9 @@
 //! in a second one, whose place follows from the key of the first.
 
 use crate::encrypted::Encrypted;
-use crate::encrypted::cipher::{Context, OVERHEAD_BYTES, What};
-use crate::encrypted::map::{is_ours, rest_key};
+use crate::encrypted::cipher::{Cipher, Context, OVERHEAD_BYTES, What};
+use crate::encrypted::directories::AttributeSeal;
+use crate::encrypted::map::{Begun, is_ours, rest_key};
 use crate::plan::{UNUSED, empty_punches, punches_for};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::KEY_BYTES;
@@ -23,11 +24,13 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         object: ObjectId,
         key: AttributeKey,
         value: &[u8],
+        begun: &Begun,
         is_frugal: bool,
     ) -> Result<Vec<Mutation>> {
         let mut mutations = Vec::with_capacity(1);
         let context = Context::of_kind(What::Attribute, object, key.kind.0, key.index);
-        let mut sealed = self.keys().attributes().seal_value(&self.keys().nonce()?, &context, value);
+        let seal = self.attribute_seal(object, key.kind, begun)?;
+        let mut sealed = self.cipher_of(&seal).seal_value(&self.keys().nonce()?, &context, value);
         let rest = sealed.split_off(sealed.len().min(MAX));
         if is_frugal && !is_planted(Bug::EncryptedDebtForgotten) {
             let before = match self.inner().attribute(object, key) {
@@ -60,6 +63,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// An attribute of the host.
     pub(super) fn open_attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
+        // Whether it is there is nobody's to know without the key either.
+        self.attribute_seal(object, key.kind, &Begun::new())?;
         for _ in 0..TRIES {
             let Some(value) = self.inner().attribute(object, key)? else { return Ok(None) };
             if let Some(plain) = self.opened(object, key, value)? {
@@ -76,7 +81,15 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             value.extend(rest.unwrap_or_default());
         }
         let context = Context::of_kind(What::Attribute, object, key.kind.0, key.index);
-        Ok(self.keys().attributes().open_value(&context, &value))
+        let seal = self.attribute_seal(object, key.kind, &Begun::new())?;
+        Ok(self.cipher_of(&seal).open_value(&context, &value))
+    }
+
+    fn cipher_of<'a>(&'a self, seal: &'a AttributeSeal) -> &'a Cipher {
+        match seal {
+            AttributeSeal::Volume => self.keys().attributes(),
+            AttributeSeal::Data(key) => &key.cipher,
+        }
     }
 
     /// Attributes that were just read, without those of this service.

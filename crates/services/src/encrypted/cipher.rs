@@ -34,6 +34,7 @@ pub(crate) enum What {
     Attribute = 6,
     Slot = 7,
     Sum = 8,
+    Wrapped = 9,
 }
 
 /// The place that a message is bound to.

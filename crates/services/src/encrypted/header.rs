@@ -6,9 +6,10 @@
 //! one transaction, so that at every cut of power the one that opened the volume before does so
 //! after it, or the new one does.
 
+use crate::encrypted::directories::stored;
 use crate::encrypted::keys::{MasterKey, derive, next_epoch};
 use crate::encrypted::map::{is_ours, volume_key};
-use crate::encrypted::slot::{KeySlot, Secret};
+use crate::encrypted::slot::{KeySlot, Secret, SlotKind};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
 
@@ -18,6 +19,8 @@ const VERSION: u8 = 1;
 const CIPHER: u8 = 1;
 /// The same on a device that is [`Authenticated`](crate::Authenticated).
 const AUTHENTICATED_CIPHER: u8 = 2;
+/// Added to either: directories may have keys of their own.
+const HAS_DIRECTORIES: u8 = 4;
 const CHECK_BYTES: usize = 16;
 const DESCRIPTOR: AttributeKey = AttributeKey::VOLUME_ENCRYPTED;
 const EPOCH: AttributeKey = volume_key(1);
@@ -33,6 +36,7 @@ pub struct KeyHeader {
     holders: Vec<ObjectId>,
     check: [u8; CHECK_BYTES],
     is_authenticated: bool,
+    has_directories: bool,
     epoch: u64,
     slots: Vec<KeySlot>,
     /// Numbers of slots that this version cannot read.
@@ -43,9 +47,13 @@ impl KeyHeader {
     /// Of a volume that is to be made, with a first slot. The objects that say it are made later.
     #[must_use]
     pub fn new(holders: &[ObjectId], master: &MasterKey, first: KeySlot) -> Self {
-        let check = check(master, false);
-        let (holders, slots) = (holders.to_vec(), vec![first]);
-        Self { holders, check, is_authenticated: false, epoch: 0, slots, unknown: Vec::new() }
+        let (check, slots) = (check(master, false), vec![first]);
+        Self { slots, ..Self::of(holders, check, false) }
+    }
+
+    fn of(holders: &[ObjectId], check: [u8; CHECK_BYTES], is_authenticated: bool) -> Self {
+        let (holders, has_directories) = (holders.to_vec(), false);
+        Self { holders, check, is_authenticated, has_directories, epoch: 0, slots: Vec::new(), unknown: Vec::new() }
     }
 
     /// The same of a volume that is authenticated, too.
@@ -97,17 +105,21 @@ impl KeyHeader {
         descriptor: &[u8],
     ) -> Result<Self> {
         let corrupt = |what: &str| Error::of(ErrorKind::Corrupt, holder, format!("the key slots are damaged: {what}"));
-        let (is_authenticated, check) = match descriptor {
-            [VERSION, CIPHER, check @ ..] => (false, check),
-            [VERSION, AUTHENTICATED_CIPHER, check @ ..] => (true, check),
+        let (cipher, check) = match descriptor {
+            [VERSION, cipher, check @ ..] => (*cipher, check),
+            _ => (0, descriptor),
+        };
+        let is_authenticated = match cipher & !HAS_DIRECTORIES {
+            CIPHER => false,
+            AUTHENTICATED_CIPHER => true,
             _ => {
                 let why = "it is encrypted in a way that only a newer version knows";
                 return Err(Error::of(ErrorKind::NotSupported, holder, why));
             }
         };
         let check = check.try_into().map_err(|_| corrupt("what checks a key is cut"))?;
-        let (slots, unknown) = (Vec::new(), Vec::new());
-        let mut header = Self { holders: holders.to_vec(), check, is_authenticated, epoch: 0, slots, unknown };
+        let mut header = Self::of(holders, check, is_authenticated);
+        header.has_directories = cipher & HAS_DIRECTORIES != 0;
         let mut epoch = None;
         let mut from = Some(EPOCH);
         while let Some(start) = from {
@@ -121,8 +133,8 @@ impl KeyHeader {
                     epoch = value.as_slice().try_into().ok().map(u64::from_le_bytes);
                 } else if let Some(id) = number.checked_sub(SLOTS).and_then(|id| u32::try_from(id).ok()) {
                     match KeySlot::parse(id, &value) {
-                        Ok(slot) => header.slots.push(slot),
-                        Err(_) => header.unknown.push(id),
+                        Ok(slot) if slot.directory_key() == 0 => header.slots.push(slot),
+                        _ => header.unknown.push(id),
                     }
                 }
             }
@@ -131,10 +143,43 @@ impl KeyHeader {
         Ok(header)
     }
 
+    /// The objects that say it.
+    pub(super) fn holders(&self) -> &[ObjectId] {
+        &self.holders
+    }
+
+    /// Whether directories may have keys of their own.
+    pub(super) const fn has_directories(&self) -> bool {
+        self.has_directories
+    }
+
+    /// Whether the key of the volume is no secret, and only directories keep something.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.slots.iter().any(|slot| slot.kind() == SlotKind::Open)
+    }
+
+    /// What says that the volume is encrypted, and how.
+    pub(super) fn descriptor(&self, has_directories: bool) -> (AttributeKey, Vec<u8>) {
+        let cipher = if self.is_authenticated { AUTHENTICATED_CIPHER } else { CIPHER };
+        let directories = if has_directories { HAS_DIRECTORIES } else { 0 };
+        (DESCRIPTOR, [&[VERSION, cipher | directories][..], &self.check].concat())
+    }
+
     /// The slots that this version can read, in order of their numbers.
     #[must_use]
     pub fn slots(&self) -> &[KeySlot] {
         &self.slots
+    }
+
+    /// The slots that open keys of directories, in order of the numbers of these.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn directory_slots<D: ObjectDevice + ?Sized>(&self, device: &D) -> Result<Vec<KeySlot>> {
+        let mut slots = if self.has_directories { stored::load(device, &self.holders)?.slots } else { Vec::new() };
+        slots.sort_by_key(|slot| (slot.directory_key(), slot.id()));
+        Ok(slots)
     }
 
     /// Numbers of slots that this version cannot read: damaged ones, and those of newer versions.
@@ -212,6 +257,10 @@ impl KeyHeader {
         added: Option<KeySlot>,
         removed: &[u32],
     ) -> Result<()> {
+        if self.is_open() {
+            let why = "the key of this volume is no secret, and stays that way: only directories have keys";
+            return Err(Error::new(ErrorKind::Invalid, why));
+        }
         let known = |id: &u32| self.unknown.contains(id) || self.slots.iter().any(|slot| slot.id() == *id);
         if let Some(id) = removed.iter().find(|id| !known(id)) {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no key slot {id}")));
@@ -265,14 +314,13 @@ impl KeyHeader {
     }
 
     /// What an object that is just made says: all, if it is one of those that do.
-    pub(super) fn of_made(&self, made: ObjectId) -> Vec<Mutation> {
+    pub(super) fn of_made(&self, made: ObjectId, has_directories: bool) -> Vec<Mutation> {
         if !self.holders.contains(&made) {
             return Vec::new();
         }
         let set = |key, value| Mutation::SetAttribute { object: made, key, value };
-        let cipher = if self.is_authenticated { AUTHENTICATED_CIPHER } else { CIPHER };
-        let descriptor = [&[VERSION, cipher][..], &self.check].concat();
-        let mut all = vec![set(DESCRIPTOR, descriptor), set(EPOCH, self.epoch.to_le_bytes().to_vec())];
+        let (key, descriptor) = self.descriptor(has_directories);
+        let mut all = vec![set(key, descriptor), set(EPOCH, self.epoch.to_le_bytes().to_vec())];
         all.extend(self.slots.iter().map(|slot| set(slot_key(slot.id()), slot.value())));
         all
     }
@@ -295,7 +343,7 @@ fn is_any_encrypted<D: ObjectDevice + ?Sized>(device: &D) -> Result<bool> {
 }
 
 /// Those of some objects that are there.
-fn present<D: ObjectDevice + ?Sized>(device: &D, objects: &[ObjectId]) -> Result<Vec<ObjectId>> {
+pub(super) fn present<D: ObjectDevice + ?Sized>(device: &D, objects: &[ObjectId]) -> Result<Vec<ObjectId>> {
     let mut found = Vec::with_capacity(objects.len());
     for object in objects {
         match device.stat(*object) {

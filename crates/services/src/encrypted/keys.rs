@@ -1,23 +1,20 @@
-//! The keys of an open volume, all from its master key, and the nonces of one mount.
+//! Keys as such: that of a volume, what a mount draws others from, how one follows from another.
 //!
 //! A mount has a number of its own, its epoch, which is on the medium before anything is sealed; a
 //! nonce is the epoch and a counter. So no cut of power lets a nonce return. The data keys of
 //! objects come from a secret of the mount that is stored nowhere: once the head of an object is
 //! gone nobody can make its key again, whoever has the master key.
 
-use crate::encrypted::cipher::{Cipher, KEY_BYTES, NONCE_BYTES, Nonce};
+use crate::encrypted::cipher::KEY_BYTES;
 use blake2::Blake2bMac;
 use blake2::digest::consts::U32;
 use blake2::digest::{FixedOutput, KeyInit, Update};
-use onode_base::planted::{Bug, is_planted};
 use onode_object::{Error, ErrorKind, Result};
-use siphasher::sip::SipHasher13;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroizing;
 
 /// Epochs and counters have this many bits.
-const HALF_BITS: u32 = 48;
+pub(super) const HALF_BITS: u32 = 48;
 
 /// A key, wiped from memory when it is dropped.
 pub(crate) type Key = Zeroizing<[u8; KEY_BYTES]>;
@@ -58,6 +55,14 @@ impl Session {
         Self { epoch, ..self }
     }
 
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(super) fn secret(&self) -> &[u8; KEY_BYTES] {
+        &self.secret
+    }
+
     /// The next mount of a volume draws its data keys from these random bytes.
     #[must_use]
     pub fn new(secret: [u8; KEY_BYTES]) -> Self {
@@ -84,73 +89,6 @@ pub(crate) fn derive(key: &[u8], purpose: &[u8]) -> Key {
     Zeroizing::new(keyed_hash(key, &[purpose]))
 }
 
-/// The keys of an open volume.
-pub(super) struct Keys {
-    /// For attributes: names, inodes, and all that a host keeps of objects.
-    attributes: Cipher,
-    /// For heads, which hold the size and the data key of an object.
-    heads: Cipher,
-    places: SipHasher13,
-    session: Session,
-    counter: AtomicU64,
-}
-
-impl Keys {
-    pub(super) fn new(master: &MasterKey, session: Session) -> Self {
-        let of = |purpose: &[u8]| derive(master.bytes(), purpose);
-        let places: [u8; 16] = of(b"onode 1 places")[..16].try_into().unwrap_or_default();
-        Self {
-            attributes: Cipher::new(&of(b"onode 1 attributes")),
-            heads: Cipher::new(&of(b"onode 1 heads")),
-            places: SipHasher13::new_with_key(&places),
-            session,
-            counter: AtomicU64::new(0),
-        }
-    }
-
-    pub(super) const fn attributes(&self) -> &Cipher {
-        &self.attributes
-    }
-
-    pub(super) const fn heads(&self) -> &Cipher {
-        &self.heads
-    }
-
-    /// Where what is left of a long attribute has its place.
-    pub(super) fn place(&self, kind: u8, index: u64) -> u64 {
-        let mut bytes = [kind; 9];
-        bytes[1..].copy_from_slice(&index.to_le_bytes());
-        self.places.hash(&bytes)
-    }
-
-    /// A nonce that was never used.
-    ///
-    /// # Errors
-    /// `ReadOnly` if the mount changes nothing, or has used all that it has.
-    pub(super) fn nonce(&self) -> Result<Nonce> {
-        if self.session.epoch == 0 {
-            return Err(Error::new(ErrorKind::ReadOnly, "the volume was opened for reading"));
-        }
-        let step = if is_planted(Bug::EncryptedNonceTwice) { 0 } else { 1 };
-        let number = self.counter.fetch_add(step, Ordering::Relaxed);
-        if number >> HALF_BITS != 0 {
-            return Err(Error::new(ErrorKind::ReadOnly, "this mount has used all its nonces: mount the volume again"));
-        }
-        let mut nonce = [0; NONCE_BYTES];
-        nonce[..6].copy_from_slice(&self.session.epoch.to_le_bytes()[..6]);
-        nonce[6..].copy_from_slice(&number.to_le_bytes()[..6]);
-        Ok(nonce)
-    }
-
-    /// A data key for an object.
-    ///
-    /// # Errors
-    /// As [`nonce`](Self::nonce).
-    pub(super) fn data_key(&self) -> Result<Key> {
-        Ok(derive(&*self.session.secret, &self.nonce()?))
-    }
-}
-
 /// The epoch after one that is stored.
 ///
 /// # Errors
@@ -167,33 +105,6 @@ pub(super) fn next_epoch(epoch: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    fn keys(epoch: u64) -> Keys {
-        Keys::new(&MasterKey::new([1; 32]), Session::new([2; 32]).in_epoch(epoch))
-    }
-
-    #[test]
-    fn no_nonce_comes_twice_in_any_mount() {
-        let mut seen = BTreeSet::new();
-        for epoch in [1, 2, 255, 256, 1 << 40] {
-            let keys = keys(epoch);
-            assert!((0..1000).all(|_| seen.insert(keys.nonce().expect("there are more"))));
-        }
-        assert_eq!(keys(0).nonce().map_err(|error| error.kind), Err(ErrorKind::ReadOnly));
-        let last = keys(1);
-        last.counter.store((1 << HALF_BITS) - 1, Ordering::Relaxed);
-        assert!(last.nonce().is_ok() && last.nonce().is_err());
-    }
-
-    #[test]
-    fn data_keys_differ_and_do_not_follow_from_the_master_key() {
-        let one = keys(1);
-        let (first, second) = (one.data_key().expect("a key"), one.data_key().expect("a key"));
-        assert_ne!(*first, *second);
-        let other = Keys::new(&MasterKey::new([1; 32]), Session::new([3; 32]).in_epoch(1));
-        assert_ne!(*first, *other.data_key().expect("a key"));
-    }
 
     #[test]
     fn epochs_end() {

@@ -1,12 +1,17 @@
 //! What is stored beside the content of an object, in attributes that the host never sees: its head
 //! with size and data key, and groups of entries, one for each block.
 //!
-//! The form of each is in `docs/format/services.md`. Everything is sealed: heads with a key of the
-//! volume, groups with the data key of their object.
+//! The form of each is in `docs/format/encryption.md`. Everything is sealed: heads with a key of
+//! the volume, groups with the data key of their object. That key stands in the head; if the object
+//! belongs to a directory with a key, it is wrapped by that one.
 
 use crate::encrypted::cipher::{Cipher, Context, KEY_BYTES, NONCE_BYTES, Nonce, OVERHEAD_BYTES, TAG_BYTES, Tag, What};
-use crate::encrypted::keys::{Key, Keys};
-use onode_object::{AttributeKey, AttributeKind, ObjectId, Result, Transaction};
+use crate::encrypted::directories::wrapped::Wrapped;
+use crate::encrypted::keys::Key;
+use crate::encrypted::volume_keys::Keys;
+use onode_base::planted::{Bug, is_planted};
+use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, ObjectId, Result, Transaction};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -21,6 +26,8 @@ pub(super) const UNIT_BYTES: u64 = 64;
 pub(super) const ENTRY_BYTES: usize = NONCE_BYTES + TAG_BYTES + 6;
 
 const VERSION: u8 = 1;
+/// A head whose data key is wrapped by the key of a directory.
+const WRAPPED_VERSION: u8 = 2;
 /// Attributes of the kind of services from here to before `END` are those of this one.
 const BASE: u64 = 3 << 62;
 const HOLES: u64 = BASE + (1 << 56);
@@ -168,38 +175,116 @@ impl DataKey {
 #[derive(Clone)]
 pub(super) struct Head {
     pub(super) size: u64,
-    pub(super) key: Arc<DataKey>,
+    /// `None` while the key of its directory is locked.
+    key: Option<Arc<DataKey>>,
     pub(super) first: BlockEntry,
+    /// The data key as it is stored, if a directory has wrapped it.
+    wrapped: Option<Wrapped>,
 }
 
 impl Head {
+    /// That of an object without content.
+    pub(super) fn new(key: DataKey) -> Self {
+        Self { size: 0, key: Some(Arc::new(key)), first: BlockEntry::default(), wrapped: None }
+    }
+
+    /// The same in a directory with a key.
+    pub(super) fn of_directory(key: DataKey, wrapped: Wrapped) -> Self {
+        Self { wrapped: Some(wrapped), ..Self::new(key) }
+    }
+
+    /// The data key.
+    ///
+    /// # Errors
+    /// `KeyNeeded` if the key of its directory is locked.
+    pub(super) fn key(&self, object: ObjectId) -> Result<&Arc<DataKey>> {
+        self.key.as_ref().ok_or_else(|| {
+            let number = self.directory_key();
+            Error::of(
+                ErrorKind::KeyNeeded,
+                object,
+                format!("it is encrypted, and key {number} of its directory is locked"),
+            )
+        })
+    }
+
+    /// The number of the key of its directory; 0 if that has none.
+    pub(super) fn directory_key(&self) -> u32 {
+        self.wrapped.as_ref().map_or(0, Wrapped::number)
+    }
+
+    /// The same with its data key as far as the keys that are unlocked now tell; says whether it
+    /// is another one than before.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn unlock(&mut self, object: ObjectId, keys: &Keys) -> std::result::Result<bool, &'static str> {
+        let Some(wrapped) = &self.wrapped else { return Ok(false) };
+        let Some(cipher) = keys.directories().cipher(wrapped.number()) else {
+            return Ok(!is_planted(Bug::DirectoryKeyRemembered) && self.key.take().is_some());
+        };
+        if self.key.is_some() {
+            return Ok(false);
+        }
+        let key = wrapped.open(object, &cipher).ok_or("its data key is not what was wrapped")?;
+        self.key = Some(Arc::new(DataKey::new(key)));
+        Ok(true)
+    }
+
     /// As it is stored.
     pub(super) fn value(&self, object: ObjectId, keys: &Keys) -> Result<Vec<u8>> {
-        let mut plain = Zeroizing::new(Vec::with_capacity(8 + KEY_BYTES + ENTRY_BYTES));
+        let mut plain = Zeroizing::new(Vec::with_capacity(8 + KEY_BYTES + OVERHEAD_BYTES + ENTRY_BYTES));
         plain.extend_from_slice(&self.size.to_le_bytes());
-        plain.extend_from_slice(&*self.key.bytes);
+        let mut value = match &self.wrapped {
+            None => {
+                plain.extend_from_slice(&*self.key(object)?.bytes);
+                vec![VERSION]
+            }
+            Some(wrapped) => {
+                plain.extend_from_slice(wrapped.bytes());
+                let mut value = vec![WRAPPED_VERSION];
+                value.extend_from_slice(&wrapped.number().to_le_bytes());
+                value
+            }
+        };
         self.first.write(&mut plain);
-        let mut value = vec![VERSION];
-        let sealed = keys.heads().seal_value(&keys.nonce()?, &Context::new(What::Head, object, 0), &plain);
-        value.extend_from_slice(&sealed);
+        let context = Context::new(What::Head, object, u64::from(self.directory_key()));
+        value.extend_from_slice(&keys.heads().seal_value(&keys.nonce()?, &context, &plain));
         Ok(value)
     }
 
     /// What is stored.
     pub(super) fn parse(object: ObjectId, value: &[u8], keys: &Keys) -> std::result::Result<Self, &'static str> {
-        let (&version, sealed) = value.split_first().ok_or("its head is empty")?;
-        if version != VERSION {
-            return Err("its head is of a version that this one does not know");
-        }
-        let plain = keys.heads().open_value(&Context::new(What::Head, object, 0), sealed).map(Zeroizing::new);
+        let (&version, rest) = value.split_first().ok_or("its head is empty")?;
+        let (number, sealed) = match version {
+            VERSION => (0, rest),
+            WRAPPED_VERSION => {
+                let (number, sealed) = rest.split_first_chunk().ok_or("its head is too short")?;
+                (u32::from_le_bytes(*number), sealed)
+            }
+            _ => return Err("its head is of a version that this one does not know"),
+        };
+        let context = Context::new(What::Head, object, u64::from(number));
+        let plain = keys.heads().open_value(&context, sealed).map(Zeroizing::new);
         let plain = plain.ok_or("its head is not what was sealed")?;
         let (size, rest) = plain.split_first_chunk().ok_or("its head is too short")?;
-        let (key, first) = rest.split_first_chunk::<KEY_BYTES>().ok_or("its head is too short")?;
+        let size = u64::from_le_bytes(*size);
+        if version == VERSION {
+            let (key, first) = rest.split_first_chunk::<KEY_BYTES>().ok_or("its head is too short")?;
+            let first = BlockEntry::parse(first).ok_or("its head says nonsense")?;
+            let key = Some(Arc::new(DataKey::new(Zeroizing::new(*key))));
+            return Ok(Self { size, key, first, wrapped: None });
+        }
+        let (wrapped, first) = Wrapped::parse(number, rest).ok_or("its head is too short")?;
         let first = BlockEntry::parse(first).ok_or("its head says nonsense")?;
-        let key = Arc::new(DataKey::new(Zeroizing::new(*key)));
-        Ok(Self { size: u64::from_le_bytes(*size), key, first })
+        let mut head = Self { size, key: None, first, wrapped: Some(wrapped) };
+        head.unlock(object, keys)?;
+        Ok(head)
     }
 }
+
+/// Heads that the changes of a transaction begin, of objects in directories with a key.
+pub(super) type Begun = BTreeMap<ObjectId, Head>;
 
 /// The entries of a group.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -280,10 +365,11 @@ mod tests {
         let keys = keys();
         let key = Arc::new(DataKey::new(keys.data_key().expect("a key")));
         let entry = |valid| BlockEntry::sealed([3; 12], [4; 16], valid, false);
-        let head = Head { size: 70_000, key: Arc::clone(&key), first: entry(4096) };
+        let head = Head { size: 70_000, key: Some(Arc::clone(&key)), first: entry(4096), wrapped: None };
         let stored = head.value(OBJECT, &keys).expect("it can be sealed");
         let read = Head::parse(OBJECT, &stored, &keys).unwrap_or_else(|why| panic!("{why}"));
-        assert!((read.size, read.first) == (70_000, entry(4096)) && *read.key.bytes == *key.bytes);
+        assert!((read.size, read.first) == (70_000, entry(4096)));
+        assert!(*read.key(OBJECT).expect("not locked").bytes == *key.bytes);
         assert!(Head::parse(ObjectId(6), &stored, &keys).is_err());
         let mut group = BlockGroup::default();
         for block in [16, 20, 31] {

@@ -73,10 +73,13 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     pub(super) fn head(&self, object: ObjectId) -> Result<Option<Head>> {
         let parse = |value: &[u8]| Head::parse(object, value, self.keys()).map(MapPart::Head);
         let known = self.part(object, HEAD_PART, parse)?;
-        Ok(known.and_then(|part| match &*part {
-            MapPart::Head(head) => Some(head.clone()),
-            MapPart::Group(_) => None,
-        }))
+        let Some(MapPart::Head(head)) = known.as_deref() else { return Ok(None) };
+        let mut head = head.clone();
+        if head.unlock(object, self.keys()).map_err(|why| self.lost_part(object, HEAD_PART, why))? && !self.is_shared()
+        {
+            self.shards().of(object).learn(object, HEAD_PART, Some(Arc::new(MapPart::Head(head.clone()))));
+        }
+        Ok(Some(head))
     }
 
     /// A group of an object, if it has that.
@@ -95,6 +98,8 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// Reads from `offset`; nobody changes the object meanwhile.
     pub(super) fn read_content(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let Some(head) = self.head(object)? else { return Ok(0) };
+        // Holes are nobody's to see either.
+        head.key(object)?;
         let count = head.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let done = self.read_blocks(object, &head, offset, &mut buffer[..count]);
         if done.is_err() {
@@ -140,7 +145,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             } else {
                 let wanted = number / GROUP_BLOCKS;
                 if group.as_ref().is_none_or(|(known, _)| *known != wanted) {
-                    group = Some((wanted, self.group(object, wanted, &head.key)?));
+                    group = Some((wanted, self.group(object, wanted, head.key(object)?)?));
                 }
                 group
                     .as_ref()
@@ -167,7 +172,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         };
         if entry.is_inline() {
             let value = self.inner().attribute(object, INLINE_KEY)?.unwrap_or_default();
-            let plain = head.key.cipher.open_value(&Context::new(What::Inline, object, number), &value);
+            let plain = head.key(object)?.cipher.open_value(&Context::new(What::Inline, object, number), &value);
             let plain = plain.filter(|plain| (entry.counting().end as usize..=BLOCK).contains(&plain.len()));
             let plain = plain.ok_or_else(|| lost("the bytes of the small object are not what was sealed"))?;
             bytes.fill(0);
@@ -186,7 +191,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 };
             }
             let context = Context::new(What::Block, object, number);
-            let is_sealed = head.key.cipher.open(&entry.nonce, &context, &mut bytes[..stored], &entry.tag);
+            let is_sealed = head.key(object)?.cipher.open(&entry.nonce, &context, &mut bytes[..stored], &entry.tag);
             if !is_sealed && !is_planted(Bug::EncryptedTagIgnored) {
                 return Err(lost("what is stored there is not what was sealed"));
             }
@@ -204,7 +209,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// Which bytes of a block are holes, if its entry says that some are.
     pub(super) fn holes(&self, object: ObjectId, head: &Head, block: u64) -> Result<Ranges> {
         let value = self.inner().attribute(object, holes_key(block))?.unwrap_or_default();
-        let plain = head.key.cipher.open_value(&Context::new(What::Holes, object, block), &value);
+        let plain = head.key(object)?.cipher.open_value(&Context::new(What::Holes, object, block), &value);
         plain.as_deref().and_then(holes_of).ok_or_else(|| {
             let start = block * BLOCK_BYTES;
             let range = start..(start + BLOCK_BYTES).min(head.size.max(start));

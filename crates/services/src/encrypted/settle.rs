@@ -56,28 +56,33 @@ impl Sealing<'_> {
         }
     }
 
-    const fn key(&self) -> &Arc<DataKey> {
-        &self.head.key
+    fn key(&self) -> Result<&Arc<DataKey>> {
+        self.head.key(self.life.object)
     }
 }
 
 impl<D: ObjectDevice + ?Sized> Encrypted<D> {
-    /// Adds what the changes of an object's content are to a plan. On a full device they may be
-    /// such that it has to take, if `is_frugal`.
-    pub(super) fn settle(&self, life: &Life<()>, is_frugal: bool, plan: &mut Plan<MapPart>) -> Result<()> {
+    /// Adds what the changes of an object's content are to a plan; some have begun a head for it.
+    /// On a full device they may be such that it has to take, if `is_frugal`.
+    pub(super) fn settle(
+        &self,
+        life: &Life<()>,
+        begun: Option<Head>,
+        is_frugal: bool,
+        plan: &mut Plan<MapPart>,
+    ) -> Result<()> {
         let object = life.object;
         let head_before = if life.is_new { None } else { self.head(object)? };
         let is_changed = !life.patches.is_empty() || !life.cleared.is_empty() || life.size != life.size_before;
-        if !is_changed || (head_before.is_none() && life.patches.is_empty() && life.size == 0) {
+        let has_none = head_before.is_none() && life.patches.is_empty() && life.size == 0;
+        if begun.is_none() && (!is_changed || has_none) {
             let cuts = if is_frugal { life.cuts } else { 0 };
             plan.mutations.extend(empty_punches(object, cuts));
             return Ok(());
         }
-        let mut head = match &head_before {
-            Some(head) => head.clone(),
-            None => {
-                Head { size: 0, key: Arc::new(DataKey::new(self.keys().data_key()?)), first: BlockEntry::default() }
-            }
+        let mut head = match begun.or_else(|| head_before.clone()) {
+            Some(head) => head,
+            None => Head::new(DataKey::new(self.keys().data_key()?)),
         };
         head.size = life.size;
         let mut it = Sealing {
@@ -101,7 +106,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     /// The group of a block, to be changed.
     fn changing<'a>(&self, it: &'a mut Sealing<'_>, block: u64) -> Result<&'a mut BlockGroup> {
         let number = block / GROUP_BLOCKS;
-        let (object, is_new, key) = (it.life.object, it.head_before.is_none(), Arc::clone(it.key()));
+        let (object, is_new, key) = (it.life.object, it.head_before.is_none(), Arc::clone(it.key()?));
         let pair = match it.groups.entry(number) {
             btree_map::Entry::Occupied(pair) => pair.into_mut(),
             btree_map::Entry::Vacant(place) => {
@@ -183,7 +188,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             None
         } else {
             let context = Context::new(What::Holes, object, block);
-            Some(it.key().cipher.seal_value(&self.keys().nonce()?, &context, &value_of(&holes)))
+            Some(it.key()?.cipher.seal_value(&self.keys().nonce()?, &context, &value_of(&holes)))
         };
         it.set(holes_key(block), listed, value);
         let after = entry.cut(first..left.end(), !holes.is_empty());
@@ -216,13 +221,13 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         self.forget(it, block, entry)?;
         if is_inline {
             let context = Context::new(What::Inline, object, block);
-            let value = it.key().cipher.seal_value(&nonce, &context, &plain[..valid as usize]);
+            let value = it.key()?.cipher.seal_value(&nonce, &context, &plain[..valid as usize]);
             it.set(INLINE_KEY, None, Some(value));
             it.going.add(0, BLOCK_BYTES);
             return self.set_entry(it, block, BlockEntry::sealed(nonce, [0; 16], valid, true));
         }
         plain.truncate(after.stored_bytes(block) as usize);
-        after.tag = it.key().cipher.seal(&nonce, &Context::new(What::Block, object, block), &mut plain);
+        after.tag = it.key()?.cipher.seal(&nonce, &Context::new(What::Block, object, block), &mut plain);
         if is_small {
             it.trimmed = Some(after.stored_bytes(block));
         }
@@ -320,7 +325,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                 plan.learned.push((object, number, None));
                 continue;
             }
-            let value = group.value(object, number, it.key(), &self.keys().nonce()?);
+            let value = group.value(object, number, it.key()?, &self.keys().nonce()?);
             it.growth += cost(value.len()) - before.map_or(0, |before| cost(before.stored_bytes()));
             plan.mutations.push(Mutation::SetAttribute { object, key: group_key(number), value });
             plan.learned.push((object, number, Some(Arc::new(MapPart::Group(Box::new(group))))));

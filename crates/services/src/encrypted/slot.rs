@@ -12,6 +12,8 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 /// The format of a slot that this version writes.
 const VERSION: u8 = 1;
+/// The same of the key of a directory, whose number follows.
+const DIRECTORY_VERSION: u8 = 2;
 const SALT_BYTES: usize = 16;
 /// The most bytes of a label.
 pub const LABEL_BYTES_MAX: usize = 64;
@@ -31,6 +33,8 @@ pub enum SlotKind {
     Passphrase,
     /// Random bytes of a file or of a keyring.
     KeyFile,
+    /// Nothing: whoever reads the volume can open it.
+    Open,
 }
 
 impl SlotKind {
@@ -40,6 +44,7 @@ impl SlotKind {
         match self {
             Self::Passphrase => "passphrase",
             Self::KeyFile => "key-file",
+            Self::Open => "open",
         }
     }
 
@@ -47,6 +52,7 @@ impl SlotKind {
         match self {
             Self::Passphrase => 1,
             Self::KeyFile => 2,
+            Self::Open => 3,
         }
     }
 }
@@ -81,6 +87,18 @@ impl Secret {
             return Err(Error::new(ErrorKind::Invalid, why));
         }
         Ok(Self { kind: SlotKind::KeyFile, bytes: Zeroizing::new(bytes) })
+    }
+
+    /// What everybody has: the key of a volume of which only directories keep something.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { kind: SlotKind::Open, bytes: Zeroizing::new(Vec::new()) }
+    }
+
+    /// Its bytes, for who hands it on to the server of a mount.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// What kind of slot it opens.
@@ -145,6 +163,8 @@ pub struct SlotSettings<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySlot {
     id: u32,
+    /// The number of the key of a directory; 0 for that of the volume.
+    directory_key: u32,
     kind: SlotKind,
     cost: Cost,
     label: String,
@@ -158,14 +178,28 @@ impl KeySlot {
     /// # Errors
     /// `Invalid` for a label that is too long, and for a cost that is not possible.
     pub fn new(master: &MasterKey, secret: &Secret, settings: SlotSettings<'_>) -> Result<Self> {
+        Self::of_directory(0, master, secret, settings)
+    }
+
+    /// Wraps the key of a directory, which has a number.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn of_directory(
+        number: u32,
+        key: &MasterKey,
+        secret: &Secret,
+        settings: SlotSettings<'_>,
+    ) -> Result<Self> {
         let SlotSettings { id, label, cost, salt } = settings;
         if label.len() > LABEL_BYTES_MAX || label.chars().any(char::is_control) {
             let why = format!("a label has at most {LABEL_BYTES_MAX} bytes, and no control character");
             return Err(Error::new(ErrorKind::Invalid, why));
         }
-        let mut slot = Self { id, kind: secret.kind, cost, label: label.to_owned(), salt, wrapped: Vec::new() };
+        let (kind, label, wrapped) = (secret.kind, label.to_owned(), Vec::new());
+        let mut slot = Self { id, directory_key: number, kind, cost, label, salt, wrapped };
         let cipher = Cipher::new(&*slot.key(secret)?);
-        slot.wrapped = cipher.seal_value(&ONLY_NONCE, &slot.context(), master.bytes());
+        slot.wrapped = cipher.seal_value(&ONLY_NONCE, &slot.context(), key.bytes());
         Ok(slot)
     }
 
@@ -173,6 +207,12 @@ impl KeySlot {
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
+    }
+
+    /// The number of the key of a directory that it opens; 0 for that of the volume.
+    #[must_use]
+    pub const fn directory_key(&self) -> u32 {
+        self.directory_key
     }
 
     /// What opens it.
@@ -214,6 +254,7 @@ impl KeySlot {
                     .hash_password_into(&secret.bytes, &self.salt, &mut *key)
                     .map_err(|error| Error::new(ErrorKind::OutOfMemory, format!("Argon2id failed: {error}")))?;
             }
+            SlotKind::Open => key = derive(&self.salt, b"onode 1 open"),
             SlotKind::KeyFile => key = derive(&*derive(&self.salt, &secret.bytes), b"onode 1 key file"),
         }
         Ok(key)
@@ -221,17 +262,21 @@ impl KeySlot {
 
     /// What the wrapped key is bound to, beside the salt, which its key comes from.
     fn context(&self) -> Context {
-        Context::of_kind(What::Slot, ObjectId(0), self.kind.byte(), u64::from(self.id))
+        Context::of_kind(What::Slot, ObjectId(u64::from(self.directory_key)), self.kind.byte(), u64::from(self.id))
     }
 
     /// As it is stored.
     pub(super) fn value(&self) -> Vec<u8> {
-        let mut value = vec![VERSION, self.kind.byte()];
+        let version = if self.directory_key == 0 { VERSION } else { DIRECTORY_VERSION };
+        let mut value = vec![version, self.kind.byte()];
         for number in [self.cost.memory_kib, self.cost.passes, self.cost.lanes] {
             value.extend_from_slice(&number.to_le_bytes());
         }
         value.extend_from_slice(&self.salt);
         value.extend_from_slice(&self.wrapped);
+        if self.directory_key != 0 {
+            value.extend_from_slice(&self.directory_key.to_le_bytes());
+        }
         value.extend_from_slice(self.label.as_bytes());
         value
     }
@@ -240,24 +285,33 @@ impl KeySlot {
     pub(super) fn parse(id: u32, value: &[u8]) -> std::result::Result<Self, &'static str> {
         const WRAPPED_BYTES: usize = KEY_BYTES + OVERHEAD_BYTES;
         let (&[version, kind], rest) = value.split_first_chunk().ok_or("it is too short")?;
-        if version != VERSION {
+        if ![VERSION, DIRECTORY_VERSION].contains(&version) {
             return Err("a newer version made it");
         }
         let kind = match kind {
             1 => SlotKind::Passphrase,
             2 => SlotKind::KeyFile,
+            3 => SlotKind::Open,
             _ => return Err("a newer version made it"),
         };
         let (cost, rest) = rest.split_first_chunk::<12>().ok_or("it is too short")?;
         let number = |at: usize| u32::from_le_bytes([cost[at], cost[at + 1], cost[at + 2], cost[at + 3]]);
         let cost = Cost { memory_kib: number(0), passes: number(4), lanes: number(8) };
         let (salt, rest) = rest.split_first_chunk().ok_or("it is too short")?;
-        let (wrapped, label) = rest.split_at_checked(WRAPPED_BYTES).ok_or("it is too short")?;
+        let (wrapped, rest) = rest.split_at_checked(WRAPPED_BYTES).ok_or("it is too short")?;
+        let (directory_key, label) = match version {
+            VERSION => (0, rest),
+            _ => {
+                let (number, label) = rest.split_first_chunk().ok_or("it is too short")?;
+                (u32::from_le_bytes(*number), label)
+            }
+        };
         let label = std::str::from_utf8(label).map_err(|_| "its label is no text")?;
         if label.len() > LABEL_BYTES_MAX {
             return Err("its label is too long");
         }
-        Ok(Self { id, kind, cost, label: label.to_owned(), salt: *salt, wrapped: wrapped.to_vec() })
+        let (label, wrapped) = (label.to_owned(), wrapped.to_vec());
+        Ok(Self { id, directory_key, kind, cost, label, salt: *salt, wrapped })
     }
 }
 

@@ -106,7 +106,7 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         }
         let groups = offset / BLOCK_BYTES / GROUP_BLOCKS..head.size.div_ceil(GROUP_BLOCKS * BLOCK_BYTES);
         self.each_group(object, groups, |number, value| {
-            let parsed = BlockGroup::parse(object, number, &value, &head.key);
+            let parsed = BlockGroup::parse(object, number, &value, head.key(object)?);
             let group = parsed.map_err(|why| self.lost_part(object, number, why))?;
             let mut blocks = (number * GROUP_BLOCKS).max(1)..(number + 1) * GROUP_BLOCKS;
             let goes_on = blocks.all(|block| add(block, group.entry(block)));

@@ -5,7 +5,7 @@
 //! device's to say: what cannot be translated is handed on so that it is refused as it stands.
 
 use crate::encrypted::Encrypted;
-use crate::encrypted::map::{BLOCK_BYTES, MapPart, is_ours};
+use crate::encrypted::map::{BLOCK_BYTES, Begun, MapPart, is_ours};
 use crate::life::Life;
 use crate::plan::{Plan, concerns_content, refused};
 use crate::turn::Turn;
@@ -58,17 +58,21 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     fn translate(&self, transaction: Transaction) -> Result<Plan<MapPart>> {
         let is_frugal = transaction.mutations.iter().all(is_free);
         let mut plan = Plan::default();
-        let mut lives = Lives::new();
+        let (mut lives, mut begun) = (Lives::new(), Begun::new());
         for mutation in transaction.mutations {
             let object = mutation.object();
             match mutation {
-                Mutation::Create { .. } => {
+                Mutation::Create { hints, .. } => {
                     lives.insert(object, Some(Life::new(object, BLOCK_BYTES, (), None)));
+                    if hints.encryption_key != 0 {
+                        begun.insert(object, self.begin_head(object, hints.encryption_key)?);
+                    }
                     plan.mutations.push(mutation);
-                    plan.mutations.extend(self.header_of(object));
+                    plan.mutations.extend(self.header_of(object)?);
                 }
                 Mutation::Remove { .. } => {
                     lives.insert(object, None);
+                    begun.remove(&object);
                     plan.alone.insert(object);
                     plan.forgotten.push(object);
                     plan.mutations.push(mutation);
@@ -80,17 +84,21 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
                     }
                 }
                 Mutation::SetAttribute { key, value, .. } => {
-                    plan.mutations.extend(self.set_attribute(object, key, &value, is_frugal)?);
+                    plan.mutations.extend(self.set_attribute(object, key, &value, &begun, is_frugal)?);
                 }
                 Mutation::RemoveAttribute { key, .. } => plan.mutations.push(Self::remove_attribute(object, key)),
-                // Of moves none is left.
-                Mutation::Move { .. } | Mutation::SetHints { .. } | Mutation::SetAccessTime { .. } => {
-                    plan.mutations.push(mutation)
+                Mutation::SetHints { .. } => {
+                    plan.mutations.push(self.with_directory_key(mutation, &mut begun)?);
+                    if begun.contains_key(&object) {
+                        self.life(&mut lives, object)?;
+                    }
                 }
+                // Of moves none is left.
+                Mutation::Move { .. } | Mutation::SetAccessTime { .. } => plan.mutations.push(mutation),
             }
         }
         for life in lives.into_values().flatten() {
-            self.settle(&life, is_frugal, &mut plan)?;
+            self.settle(&life, begun.remove(&life.object), is_frugal, &mut plan)?;
         }
         Ok(plan)
     }

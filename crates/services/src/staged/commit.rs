@@ -64,7 +64,10 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         } else if staged.goes_at_once(&plan)? {
             staged.leave_room_at_once(&plan, self.set_aside())?;
             staged.commit_at_once(plan, durability)?;
-        } else if let Err(error) = staged.commit_by_record(&plan, durability, self.set_aside()) {
+        } else if let Err(error) = staged
+            .refuse_record_of_kept(&state.shadows)
+            .and_then(|()| staged.commit_by_record(&plan, durability, self.set_aside()))
+        {
             if staged.check_whole().is_err() {
                 // It has happened all the same: the next mount needs what is hidden.
                 state.shadows = Shadows::new();
@@ -118,6 +121,33 @@ impl<D: ObjectDevice + ?Sized> Staged<D> {
             return Ok(!plan.has_copies);
         }
         never_needs_space(&Transaction { mutations: plan.mutations() }, &mut OnDevice(self.inner.as_ref()))
+    }
+
+    /// That no record is written of what needs the key of a directory: for a while it would be
+    /// stored, and put in place after a cut, without that key.
+    fn refuse_record_of_kept(&self, shadows: &Shadows) -> Result<()> {
+        for (object, shadow) in shadows {
+            let made = shadow.hints.map(|hints| hints.encryption_key);
+            if made.map_or_else(|| self.directory_key(*object), Ok)? != 0 {
+                let why = format!(
+                    "it changes files in a directory with a key, and is too large for one transaction of the device, {} bytes",
+                    self.transaction_bytes
+                );
+                return Err(Error::of(ErrorKind::NotSupported, *object, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the key of the directory that an object belongs to, if it is there; else 0.
+    pub(crate) fn directory_key(&self, object: ObjectId) -> Result<u32> {
+        if !self.inner.has_directory_keys() {
+            return Ok(0);
+        }
+        match self.inner.stat(object) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(0),
+            stat => stat.map(|stat| stat.hints.encryption_key),
+        }
     }
 
     /// Everything in one transaction of the device.

@@ -2,7 +2,7 @@
 
 use crate::stream::frame::{Chain, Frame, MAGIC};
 use crate::stream::{Differences, StreamHeader};
-use onode_object::Result;
+use onode_object::{Mutation, Result};
 
 /// Makes a stream.
 pub struct Sending {
@@ -49,7 +49,13 @@ impl Sending {
 
     /// Makes the next frame.
     fn make(&mut self) -> Result<()> {
-        let batch = self.differences.next_batch()?;
+        let mut batch = self.differences.next_batch()?;
+        // The number of a key means another one elsewhere, or none; content travels plain anyway.
+        for mutation in &mut batch {
+            if let Mutation::Create { hints, .. } | Mutation::SetHints { hints, .. } = mutation {
+                hints.encryption_key = 0;
+            }
+        }
         self.count += batch.len() as u64;
         let frame = if batch.is_empty() { Frame::End(self.count) } else { Frame::Mutations(batch) };
         self.is_over = matches!(frame, Frame::End(_));

@@ -5,6 +5,7 @@ use crate::error::{Failure, Outcome, answer};
 use crate::handle::{Held, OnodeHeap};
 use crate::volumes::keys::{FirstKey, GivenKey, KeyInUse, first_key_of};
 use crate::volumes::{mount_options, opened};
+use onode::keys::Encryption;
 use onode::{MountOptions, Volume};
 use onode_base::ErrorKind;
 use std::ffi::{OsStr, c_char, c_int};
@@ -36,10 +37,15 @@ pub unsafe extern "C" fn onode_open_encrypted(
 
 /// An encrypted volume, opened or made.
 pub(crate) fn unlocked(text: &OsStr, flags: c_int, options: MountOptions, key: &FirstKey<'_>) -> Outcome<Volume> {
-    let in_use = KeyInUse::begin(key.secret())?;
-    let make = |spec: &_, options: &_| Volume::create_encrypted(spec, options, &key.new_key());
+    let _in_use = KeyInUse::begin(key.secret())?;
+    unlocked_as(text, flags, options, &Encryption::All(key.new_key()))
+}
+
+/// The same with the key that this thread uses; if it is made it is encrypted in this way.
+pub(crate) fn unlocked_as(text: &OsStr, flags: c_int, options: MountOptions, how: &Encryption<'_>) -> Outcome<Volume> {
+    let make = |spec: &_, options: &_| Volume::create_encrypted(spec, options, how);
     let volume = opened(text, flags, options, &make)?;
-    if in_use.was_asked_for() {
+    if KeyInUse::was_asked_for() {
         return Ok(volume);
     }
     // What is written there would lie open, which whoever gives a key does not expect.

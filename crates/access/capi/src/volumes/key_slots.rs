@@ -13,7 +13,8 @@ pub struct ListedSlot {
     /// Its number, which it keeps.
     pub number: u32,
     /// What opens it: ONODE_PASSPHRASE, or ONODE_KEY_BYTES, which may come from a file; 0 for a
-    /// slot that is damaged or of a newer version.
+    /// slot that needs no key (`onode mkfs --encrypt-directories`), is damaged, or of a newer
+    /// version.
     pub kind: c_int,
     /// Of a passphrase: KiB of memory that it takes to try one (Argon2id).
     pub memory_kib: u32,
@@ -28,6 +29,8 @@ impl ListedSlot {
         let (kind, cost) = match slot.kind() {
             SlotKind::Passphrase => (ONODE_PASSPHRASE, Some(slot.cost())),
             SlotKind::KeyFile => (ONODE_KEY_BYTES, None),
+            // No key of any kind is needed.
+            SlotKind::Open => (0, None),
         };
         Self {
             number: slot.id(),

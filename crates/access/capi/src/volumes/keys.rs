@@ -6,7 +6,7 @@
 use crate::arguments::words_of;
 use crate::error::{Failure, Outcome};
 use onode::Spec;
-use onode::keys::{KeyAgent, KeyCost, NewKey, Secret, set_key_agent};
+use onode::keys::{Anchor, KeyAgent, KeyCost, NewKey, Secret, set_key_agent};
 use onode_base::ErrorKind;
 use std::cell::RefCell;
 use std::ffi::{OsStr, c_char, c_int, c_void};
@@ -55,7 +55,7 @@ pub(crate) struct FirstKey<'a> {
 
 impl FirstKey<'_> {
     pub(crate) const fn new_key(&self) -> NewKey<'_> {
-        NewKey { secret: &self.secret, label: self.label, cost: self.cost, authenticates: false }
+        NewKey { secret: &self.secret, label: self.label, cost: self.cost }
     }
 
     pub(crate) fn secret(&self) -> Secret {
@@ -123,6 +123,8 @@ fn content_of(path: &OsStr) -> Outcome<Zeroizing<Vec<u8>>> {
 struct Given {
     secret: Secret,
     was_asked_for: bool,
+    /// The state of the volume that it expects.
+    anchor: Option<Anchor>,
 }
 
 thread_local! {
@@ -139,6 +141,10 @@ impl KeyAgent for KeysOfCalls {
             (attempt == 0).then(|| given.secret.clone())
         };
         Ok(GIVEN.with_borrow_mut(|all| all.as_mut().and_then(given)))
+    }
+
+    fn anchor(&self, _: &Spec) -> Option<Anchor> {
+        GIVEN.with_borrow(|given| given.as_ref().and_then(|given| given.anchor))
     }
 }
 
@@ -157,12 +163,18 @@ impl KeyInUse {
         if !*IS_ASKED {
             return Err(Failure::new(ErrorKind::Busy, "this program has the keys of volumes from elsewhere"));
         }
-        let before = GIVEN.replace(Some(Given { secret, was_asked_for: false }));
+        let before = GIVEN.replace(Some(Given { secret, was_asked_for: false, anchor: None }));
         Ok(Self { before })
     }
 
-    /// Whether something was encrypted.
-    pub(crate) fn was_asked_for(&self) -> bool {
+    /// Has it refuse what is older than a state that was noted.
+    pub(crate) fn expecting(self, anchor: Option<Anchor>) -> Self {
+        GIVEN.with_borrow_mut(|given| given.iter_mut().for_each(|given| given.anchor = anchor));
+        self
+    }
+
+    /// Whether something was encrypted that this thread opened since one is in use.
+    pub(crate) fn was_asked_for() -> bool {
         GIVEN.with_borrow(|given| given.as_ref().is_some_and(|given| given.was_asked_for))
     }
 }

@@ -1,6 +1,8 @@
-/* Encrypted volumes in C: `make` makes one and opens it again, `slots` gives it other keys, `wrong`
- * hands in what can be no key, `threads` opens two with different keys at once, `plain` gives a key
- * to a volume that is not encrypted, and `wiped` looks for keys in the memory of the program.
+/* Encrypted volumes in C: `make` makes one and opens it again, `slots` gives it other keys,
+ * `directories` gives one of its directories a key, `authenticated` makes one that tells what
+ * somebody put back, `wrong` hands in what can be no key, `threads` opens two with different keys
+ * at once, `plain` gives a key to a volume that is not encrypted, and `wiped` looks for keys in the
+ * memory of the program.
  */
 #include <pthread.h>
 
@@ -67,6 +69,66 @@ static void make(const char *spec) {
     CHECK(onode_close_volume(work) == 0);
     volume = onode_open_encrypted(spec, O_RDWR, &key);
     CHECK(volume && has(volume, "/a", "new") && has(volume, "/t", "together") && onode_close_volume(volume) == 0);
+}
+
+/* A directory with a key of its own, in a volume that is encrypted. */
+static void directories(const char *spec) {
+    onode_key key = words(WORDS), own = bytes(ONE), other = bytes(TWO);
+    onode_heap *volume = onode_open_encrypted(spec, O_RDWR | O_CREAT, &key);
+    CHECK(volume && onode_mkdir(volume, "/d", 0700) == 0);
+    put(volume, "/plain", "plain");
+    FAILS(onode_new_directory_key(volume, "/plain", &own) == -1, EINVAL, "directory");
+    FAILS(onode_new_directory_key(volume, "/none", &own) == -1, ENOENT, "");
+    FAILS(onode_new_directory_key(volume, "/", &own) == -1, EINVAL, "topmost");
+    int number = onode_new_directory_key(volume, "/d", &own);
+    CHECK(number == 1);
+    put(volume, "/d/a", HIDDEN);
+    FAILS(onode_rename(volume, "/plain", "/d/plain") == -1, EXDEV, "");
+    FAILS(onode_new_directory_key(volume, "/d", &own) == -1, EINVAL, "");
+    CHECK(onode_lock_directories(volume, number) == 1 && onode_lock_directories(volume, number) == 0);
+    FAILS(onode_open(volume, "/d/a", O_RDONLY, 0) == -1, ENOKEY, "");
+    FAILS(onode_creat(volume, "/d/b", 0644) == -1, ENOKEY, "");
+    FAILS(onode_lock_directories(volume, 7) == -1, ENOENT, "");
+    FAILS(onode_unlock_directories(volume, &other) == -1, ENOKEY, "");
+    CHECK(onode_unlock_directories(volume, &own) == 1 && has(volume, "/d/a", HIDDEN));
+    CHECK(onode_close_volume(volume) == 0);
+    volume = onode_open_encrypted(spec, O_RDONLY, &key);
+    CHECK(volume && has(volume, "/plain", "plain"));
+    FAILS(onode_open(volume, "/d/a", O_RDONLY, 0) == -1, ENOKEY, "");
+    CHECK(onode_unlock_directories(volume, &own) == 1 && has(volume, "/d/a", HIDDEN));
+    CHECK(onode_close_volume(volume) == 0);
+}
+
+/* A volume that tells what somebody put back; `older` is where a copy of it goes. */
+static void authenticated(const char *spec, const char *older) {
+    onode_key key = words(WORDS);
+    char noted[100], later[100], path[4096];
+    onode_heap *volume = onode_open_authenticated(spec, O_RDWR | O_CREAT, &key, NULL);
+    CHECK(volume);
+    put(volume, "/a", "one");
+    CHECK(onode_note_anchor(volume, noted, sizeof noted) > 2);
+    FAILS(onode_note_anchor(volume, later, 3) == -1, ERANGE, "");
+    CHECK(onode_close_volume(volume) == 0);
+    /* The spec is flash:PATH,size=... */
+    snprintf(path, sizeof path, "%s", spec + strlen("flash:"));
+    *strchr(path, ',') = 0;
+    FILE *from = fopen(path, "rb"), *to = fopen(older, "wb");
+    CHECK(from && to);
+    for (int byte; (byte = getc(from)) != EOF;) putc(byte, to);
+    CHECK(fclose(from) == 0 && fclose(to) == 0);
+
+    volume = onode_open_authenticated(spec, O_RDWR, &key, noted);
+    CHECK(volume && has(volume, "/a", "one"));
+    put(volume, "/a", "two");
+    CHECK(onode_note_anchor(volume, later, sizeof later) > 2 && strcmp(noted, later));
+    CHECK(onode_close_volume(volume) == 0);
+    snprintf(path, sizeof path, "flash:%s", older);
+    FAILS(onode_open_authenticated(path, O_RDONLY, &key, later) == NULL, EIO, "");
+    volume = onode_open_authenticated(path, O_RDONLY, &key, noted);
+    CHECK(volume && has(volume, "/a", "one") && onode_close_volume(volume) == 0);
+    volume = onode_open_encrypted(spec, O_RDONLY, &key);
+    CHECK(volume && has(volume, "/a", "two") && onode_close_volume(volume) == 0);
+    FAILS(onode_open_authenticated(spec, O_RDONLY, &key, "nonsense") == NULL, EINVAL, "");
 }
 
 static void slots(const char *spec, const char *key_file) {
@@ -283,6 +345,8 @@ int main(int count, char **arguments) {
     const char *spec = arguments[1], *step = arguments[2], *other = arguments[3];
     if (!strcmp(step, "make")) make(spec);
     if (!strcmp(step, "slots")) slots(spec, other);
+    if (!strcmp(step, "directories")) directories(spec);
+    if (!strcmp(step, "authenticated")) authenticated(spec, other);
     if (!strcmp(step, "wrong")) wrong(spec, other);
     if (!strcmp(step, "threads")) threads(spec, other);
     if (!strcmp(step, "plain")) plain(spec);

@@ -7,8 +7,9 @@
 //! file system of the volume.
 
 use crate::request::answer::{Entry, Listed};
+use crate::request::commands::transactions;
 use crate::request::convert::{errno_of, no_attributes, system_time};
-use crate::request::transactions;
+use crate::request::place::numbers::transaction;
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use onode::{BlockFace, SystemClock};
 use onode_base::{Clock, ErrorKind};
@@ -46,7 +47,7 @@ impl Faces {
 
     /// Whether a number is one of ours.
     pub(crate) const fn owns(number: INodeNo) -> bool {
-        number.0 >= FIRST && !transactions::owns(number)
+        number.0 >= FIRST && !transaction::owns(number)
     }
 
     /// The folder in which that of transactions is.
@@ -174,7 +175,7 @@ impl Faces {
         let (parent, names): (_, Vec<(INodeNo, FileType, &[u8])>) = match number {
             FOLDER => {
                 let spaces = (!self.faces.is_empty()).then_some((SPACES_FOLDER, FileType::Directory, SPACES));
-                let transactions = (transactions::FOLDER, FileType::Directory, transactions::NAME);
+                let transactions = (transaction::FOLDER, FileType::Directory, transactions::NAME);
                 (INodeNo::ROOT, spaces.into_iter().chain(self.has_transactions.then_some(transactions)).collect())
             }
             SPACES_FOLDER => {

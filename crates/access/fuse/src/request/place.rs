@@ -1,9 +1,11 @@
 //! Where a request belongs: to the mounted files, to those within a transaction, or to those of a
 //! snapshot or a clone. The number that the kernel knows of a file tells which.
 
+pub mod numbers;
+
 use crate::request::answer::Entry;
 use crate::request::convert::{attributes, inode};
-use crate::request::{snapshots, transactions};
+use crate::request::place::numbers::{state, transaction};
 use fuser::{Errno, FileAttr, Generation, INodeNo};
 use onode::{Class, Error, TransactionInUse};
 use onode_fs::{Attributes, FileSystem, InodeNumber};
@@ -60,8 +62,8 @@ impl Place<'_> {
     pub(crate) const fn inode(&self, number: INodeNo) -> InodeNumber {
         match self {
             Self::Main(_) => inode(number),
-            Self::Within(..) => transactions::inode(number),
-            Self::State(..) => snapshots::inode(number),
+            Self::Within(..) => transaction::inode(number),
+            Self::State(..) => state::inode(number),
         }
     }
 

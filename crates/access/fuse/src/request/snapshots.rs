@@ -10,19 +10,13 @@
 
 use crate::request::answer::{Entry, Listed};
 use crate::request::convert::{attributes, errno, no_attributes, system_time};
+use crate::request::place::numbers::state;
 use crate::request::place::{Place, errno_of};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use onode::{Class, CloneInfo, Clones, FileSystem, InodeNumber, Snapshot, Snapshots, Volume};
 use onode_base::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Numbers from here on, up to the last one, are those of the folders and of files in them. No
-/// snapshot and no clone has the number 0.
-const FIRST: u64 = 1 << 61;
-const LAST: u64 = (1 << 62) - 1;
-/// Where the number of the snapshot or clone stands.
-const SHIFT: u32 = 39;
 
 /// How attributes of the topmost directory of a snapshot, and of a clone, begin that tell of it.
 const SNAPSHOT_ATTRIBUTES: &[u8] = b"user.onode.snapshot.";
@@ -40,12 +34,12 @@ pub(crate) enum Folder {
 impl Folder {
     /// Its number.
     pub(crate) const fn number(self) -> INodeNo {
-        INodeNo(FIRST + self as u64)
+        INodeNo(state::FIRST + self as u64)
     }
 
     /// The one of a number, if it is that of one.
     pub(crate) const fn of(number: INodeNo) -> Option<Self> {
-        match number.0.wrapping_sub(FIRST) {
+        match number.0.wrapping_sub(state::FIRST) {
             0 => Some(Self::Snapshots),
             1 => Some(Self::Clones),
             _ => None,
@@ -75,25 +69,6 @@ pub(crate) struct Shown {
     files: Arc<FileSystem>,
 }
 
-/// Whether a number is that of a folder or of a file in one.
-pub(crate) const fn owns(number: INodeNo) -> bool {
-    number.0 >= FIRST && number.0 <= LAST
-}
-
-/// What stands above the numbers of files of a snapshot or clone.
-const fn tag_of(generation: u32) -> u64 {
-    FIRST | (generation as u64) << SHIFT
-}
-
-const fn generation_of(number: INodeNo) -> u32 {
-    ((number.0 - FIRST) >> SHIFT) as u32
-}
-
-/// The number of a file in a snapshot or clone.
-pub(crate) const fn inode(number: INodeNo) -> InodeNumber {
-    InodeNumber(number.0 & ((1 << SHIFT) - 1))
-}
-
 impl Shown {
     pub(crate) fn new(volume: &Volume) -> Self {
         let all = volume.snapshots().cloned().zip(volume.clones().cloned());
@@ -121,8 +96,8 @@ impl Shown {
 
     /// The file system of a number that is ours and not that of a folder.
     pub(crate) fn place(&self, number: INodeNo) -> Result<Place<'static>, Errno> {
-        let generation = generation_of(number);
-        let tag = tag_of(generation);
+        let generation = state::generation_of(number);
+        let tag = state::tag_of(generation);
         if let Some(files) = self.opened(generation) {
             return Ok(Place::State(files, tag));
         }
@@ -156,7 +131,7 @@ impl Shown {
     /// The tree of a snapshot or clone.
     pub(crate) fn lookup(&self, folder: Folder, name: &[u8]) -> Result<Entry, Errno> {
         let found = self.named(folder, name)?;
-        let place = self.place(INodeNo(tag_of(found.generation)))?;
+        let place = self.place(INodeNo(state::tag_of(found.generation)))?;
         let root = place.attributes(InodeNumber::ROOT).map_err(|error| errno(&error))?;
         Ok(place.entry(&root))
     }
@@ -164,10 +139,10 @@ impl Shown {
     /// What an attribute says of the snapshot or clone whose topmost directory has this number;
     /// `None` if the attribute, or the number, is another one.
     pub(crate) fn told(&self, number: INodeNo, name: &[u8]) -> Option<Result<Vec<u8>, Errno>> {
-        if inode(number) != InodeNumber::ROOT {
+        if state::inode(number) != InodeNumber::ROOT {
             return None;
         }
-        let generation = generation_of(number);
+        let generation = state::generation_of(number);
         let (snapshots, clones) = self.all.as_ref()?;
         let time = |at: Timestamp| Ok(format!("{}.{:09}", at.seconds, at.nanoseconds));
         let value = if let Some(asked) = name.strip_prefix(SNAPSHOT_ATTRIBUTES) {
@@ -193,8 +168,8 @@ impl Shown {
 
     /// The kernel forgets uses of a file. Files that are not open any more know of none.
     pub(crate) fn forget(&self, number: INodeNo, count: u64) {
-        if let Some(files) = self.opened(generation_of(number)) {
-            files.forget(inode(number), count);
+        if let Some(files) = self.opened(state::generation_of(number)) {
+            files.forget(state::inode(number), count);
         }
     }
 
@@ -247,7 +222,7 @@ impl Shown {
         let of_one = |one: Stands| {
             let at = system_time(one.created);
             // What its tree shows is asked for when it is.
-            let ino = INodeNo(tag_of(one.generation) | InodeNumber::ROOT.0);
+            let ino = INodeNo(state::tag_of(one.generation) | InodeNumber::ROOT.0);
             (FileAttr { ino, mtime: at, ctime: at, ..attributes }, one.name)
         };
         let above = FileAttr { ino: INodeNo::ROOT, ..attributes };

@@ -15,6 +15,11 @@ pub(super) fn judge(mut walk: Walk<'_>) -> Report {
     }
     let seen: Vec<(u64, Seen)> = walk.seen.iter().map(|(number, seen)| (*number, *seen)).collect();
     for (number, seen) in &seen {
+        // What leads to it, or is in it, cannot be read.
+        if walk.locked.contains(&seen.key) {
+            walk.report.locked += 1;
+            continue;
+        }
         match seen.file_type {
             Some(FileType::Directory) => directory(&mut walk, *number, seen),
             Some(_) => file(&mut walk, *number, seen),

@@ -34,6 +34,8 @@ pub(super) struct Seen {
     pub is_value: bool,
     pub damaged: bool,
     pub orphan: bool,
+    /// The key that it needs beside that of the volume; 0 for none.
+    pub key: u32,
 }
 
 /// Where a directory's name is.
@@ -56,6 +58,8 @@ pub(super) struct Walk<'a> {
     /// Files whose inode says that they have no extended attributes.
     hidden: BTreeSet<u64>,
     unreadable: BTreeSet<u64>,
+    /// Keys of directories that are locked: names in these cannot be read.
+    pub locked: BTreeSet<u32>,
 }
 
 impl<'a> Walk<'a> {
@@ -70,6 +74,7 @@ impl<'a> Walk<'a> {
             usage,
             hidden: BTreeSet::new(),
             unreadable: BTreeSet::new(),
+            locked: BTreeSet::new(),
         }
     }
 
@@ -149,6 +154,7 @@ impl<'a> Walk<'a> {
             is_value: false,
             damaged: inode.is_none() && found != Some(Found::Missing),
             orphan: false,
+            key: stat.hints.encryption_key,
         };
         self.seen.insert(number, seen);
         Ok(())
@@ -185,7 +191,15 @@ impl<'a> Walk<'a> {
         let mut from = 0;
         let mut first = true;
         loop {
-            let Some(batch) = self.readable(number, slots.list(from, SLOTS_AT_ONCE))? else { return Ok(()) };
+            let listed = slots.list(from, SLOTS_AT_ONCE);
+            let key = self.seen.get(&number).map(|seen| seen.key).filter(|key| *key != 0);
+            if let Some(key) = key
+                && listed.as_ref().is_err_and(|error| error.kind == ErrorKind::KeyNeeded)
+            {
+                self.locked.insert(key);
+                return Ok(());
+            }
+            let Some(batch) = self.readable(number, listed)? else { return Ok(()) };
             let Some(last) = batch.last() else { return Ok(()) };
             from = last.index.saturating_add(1);
             if std::mem::take(&mut first) && kind == AttributeKind::ENTRY {

@@ -171,6 +171,12 @@ impl Clones {
         self.open.lock().get(&generation).map(|volume| Arc::clone(volume.files()))
     }
 
+    /// Those that are used, by their numbers.
+    #[cfg(feature = "encryption")]
+    pub(in crate::volume) fn all_numbered(&self) -> Vec<(u32, Arc<FileSystem>)> {
+        self.open.lock().iter().map(|(generation, volume)| (*generation, Arc::clone(volume.files()))).collect()
+    }
+
     fn all_open(&self) -> Vec<Arc<FileSystem>> {
         self.open.lock().values().map(|volume| Arc::clone(volume.files())).collect()
     }

@@ -161,6 +161,10 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
         self.staged.inner.health()
     }
 
+    fn has_directory_keys(&self) -> bool {
+        self.staged.inner.has_directory_keys()
+    }
+
     fn compression(&self) -> Option<Compression> {
         self.staged.inner.compression()
     }

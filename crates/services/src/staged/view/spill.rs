@@ -59,7 +59,14 @@ impl<D: ObjectDevice + ?Sized> View<D> {
                     other => other.map(|_| false),
                 };
                 let own = if is_own && is_free()? { Some(object) } else { None };
-                let hints = hints.unwrap_or_else(|| Hints { locality: Some(object), ..Hints::default() });
+                let hints = match hints {
+                    Some(hints) => hints,
+                    None => {
+                        // What needs a key needs it here, too.
+                        let encryption_key = self.staged.directory_key(object)?;
+                        Hints { locality: Some(object), encryption_key, ..Hints::default() }
+                    }
+                };
                 self.staged.hide(own, hints)?
             }
         };

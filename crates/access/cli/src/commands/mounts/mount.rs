@@ -10,6 +10,7 @@ use crate::keys::{self, KeyArguments, STANDARD_INPUT};
 use crate::location;
 use crate::signals;
 use crate::watch::settings::Settings;
+use onode::keys::VolumeKeys;
 use onode::{Class, Error, Result, Spec};
 use onode_console::Output;
 use rustix::stdio::dup2_stdout;
@@ -178,13 +179,15 @@ pub fn in_background(
     let mut outcome = start(&settings.keys, input.as_ref().map(|input| input.as_slice()))?;
     // The background process has no terminal: a passphrase is asked for here, and is never an
     // argument.
-    let typed = KeyArguments { passphrase_file: Some(STANDARD_INPUT.into()), ..KeyArguments::default() };
+    let typed = KeyArguments { passphrase_file: Some(STANDARD_INPUT.into()), ..settings.keys.clone() };
+    // What refuses keys of directories is no passphrase of the volume.
+    let needs_none = || VolumeKeys::open(&spec, true).is_ok_and(|keys| keys.is_open());
     for attempt in 0..keys::PROMPTS {
         let is_locked = matches!(&outcome, Outcome::Failed { exit_code, .. } if *exit_code == Class::Key.exit_code());
-        if !is_locked || !settings.keys.is_empty() {
+        if !is_locked || !settings.keys.is_empty() || needs_none() {
             break;
         }
-        let Some(passphrase) = keys::ask_for(&spec, attempt)? else { break };
+        let Some(passphrase) = keys::ask_for(&spec.to_string(), attempt)? else { break };
         outcome = start(&typed, Some(passphrase.as_bytes()))?;
     }
     match outcome {

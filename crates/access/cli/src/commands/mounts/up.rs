@@ -2,11 +2,10 @@
 
 use crate::commands::mounts::arguments::MountArguments;
 use crate::commands::mounts::session::{Event, Manner, Session};
-use crate::commands::volumes::key::{CostArguments, FirstKey};
+use crate::commands::volumes::key::first::{CostArguments, EncryptArguments, FirstKey};
 use crate::keys::KeyArguments;
 use crate::location;
 use crate::watch::settings::Settings;
-use onode::keys::VolumeKeys;
 use onode::{Class, CreateOptions, Error, Result, Spec, human_size};
 use onode_console::Output;
 use onode_fuse::Ending;
@@ -32,9 +31,8 @@ pub struct Arguments {
     image: Option<OsString>,
     #[command(flatten)]
     how: MountArguments,
-    /// If the image must be made, encrypt it, as `onode mkfs --encrypt` does.
-    #[arg(long)]
-    encrypt: bool,
+    #[command(flatten)]
+    encryption: EncryptArguments,
 }
 
 pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
@@ -50,7 +48,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
     };
     let spec = arguments.how.disks_of(spec)?;
     let made_directory = make_directory(directory)?;
-    let outcome = serve(&spec, directory, &settings, arguments.encrypt, output);
+    let outcome = serve(&spec, directory, &settings, arguments.encryption, output);
     if outcome.is_err() && made_directory {
         // It was empty and made for a mount that never came or has ended.
         let _ = std::fs::remove_dir(directory);
@@ -58,18 +56,24 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
     outcome
 }
 
-fn serve(spec: &Spec, directory: &Path, settings: &Settings, encrypts: bool, output: &Output) -> Result<u8> {
+fn serve(
+    spec: &Spec,
+    directory: &Path,
+    settings: &Settings,
+    encryption: EncryptArguments,
+    output: &Output,
+) -> Result<u8> {
     if onode_fuse::prepare(directory)? {
         output.note(&format!("took away the dead mount at {}; its files are recovered now", directory.display()));
     }
     let is_there = spec.image_path().is_none_or(Path::exists);
-    if encrypts && is_there {
+    if is_there {
         // Who asks for it must not go on with a volume that is not.
-        VolumeKeys::open(spec, true)?;
+        encryption.check(spec)?;
     }
     if !is_there {
         let (arguments, cost) = (&settings.keys, &CostArguments::default());
-        let key = FirstKey { encrypts, arguments, label: "", cost, authenticates: false };
+        let key = FirstKey { encrypts: encryption.encrypts(), arguments, label: "", cost };
         key.create(spec, &owned_by_caller())?;
         output.note(&format!("made {spec}"));
     }

@@ -2,13 +2,15 @@
 //! shows.
 //!
 //! `onode.report` is [`Figures`] as JSON, `onode.info` and `onode.health` what the verbs of these
-//! names show, `onode.segments.N` a piece of the segment map from segment N on (an attribute holds
-//! 64 KiB at most). Between two pieces the volume goes on working. `onode.version.N` is where below
-//! the mount is what the version N keeps for a snapshot. What begins with `onode.send.`
-//! is a piece of a stream ([`Sends`]), for the super-user alone.
+//! names show, `onode.keys` the keys of directories, `onode.anchor` the state of an authenticated
+//! volume, `onode.segments.N` a piece of the segment map
+//! from segment N on (an attribute holds 64 KiB at most). Between two pieces the volume goes on
+//! working. `onode.version.N` is where below the mount is what the version N keeps for a snapshot.
+//! What begins with `onode.send.` is a piece of a stream ([`Sends`]), for the super-user alone.
 
 use crate::commands::mounts::sends::Sends;
 use crate::commands::volumes::info;
+use crate::commands::volumes::key::report::{AnchorReport, DirectoryKeyReport};
 use crate::figures::{Figures, Segment};
 use crate::watch::Watched;
 use crate::watch::health::HealthReport;
@@ -38,6 +40,16 @@ pub fn view(watched: &Watched, options: &Options, sends: &Sends, requests: &Requ
             let mut report = info::Report::of(watched.volume());
             report.health = watched.health().into();
             return serde_json::to_vec(&report).ok();
+        }
+        "keys" => {
+            let keys = watched.volume().directory_keys().map_or_else(|| Ok(Vec::new()), |keys| keys.list()).ok()?;
+            return serde_json::to_vec(&keys.iter().map(DirectoryKeyReport::from).collect::<Vec<_>>()).ok();
+        }
+        "anchor" => {
+            // What is noted must be on the medium before anybody notes it.
+            let anchor = watched.volume().anchor()?;
+            watched.volume().files().sync().ok()?;
+            return serde_json::to_vec(&AnchorReport::of(watched.volume().spec(), &anchor)).ok();
         }
         "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
         _ => {}

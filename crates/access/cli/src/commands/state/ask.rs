@@ -6,12 +6,14 @@
 use crate::figures::{Figures, Segment};
 use crate::location::{self, Consent};
 use crate::watch::health::HealthReport;
-use onode::{Class, Error, Result, Volume};
+use onode::{Class, Error, Result, SystemClock, Volume};
+use onode_base::Clock;
 use onode_object::powers::SegmentInfo;
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The largest value an attribute can have.
 pub const VIEW_BYTES_MAX: usize = 64 << 10;
@@ -74,6 +76,16 @@ pub fn fetch<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<T> {
         .map_err(|error| Error::new(Class::General, what, format!("the mount answers strangely: {error}")))
 }
 
+/// The same of a view that not every volume has.
+pub fn view<T: DeserializeOwned>(directory: &Path, view: &str) -> Result<Option<T>> {
+    // A server of an earlier version has none either, and its volumes had no such thing.
+    let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
+    match rustix::fs::getxattr(directory, name, &mut [0; 0][..]) {
+        Err(Errno::OPNOTSUPP | Errno::NODATA) => Ok(None),
+        _ => fetch(directory, view).map(Some),
+    }
+}
+
 /// The same, as it came; `what` says what cannot be done without.
 pub fn value_of(what: &str, directory: &Path, view: &str) -> Result<Vec<u8>> {
     let name = format!("{}{view}", onode_fuse::VIEW_PREFIX);
@@ -92,4 +104,40 @@ pub fn value_of(what: &str, directory: &Path, view: &str) -> Result<Vec<u8>> {
     })?;
     value.truncate(length);
     Ok(value)
+}
+
+static WORDS: AtomicU64 = AtomicU64::new(0);
+
+/// A word that hardly any other process has, for the answer of the server of a mount.
+pub fn own_word() -> String {
+    let now = SystemClock.now();
+    let number = WORDS.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{}-{}-{number}", std::process::id(), now.seconds, now.nanoseconds)
+}
+
+/// Why there is no answer.
+pub enum Unanswered {
+    /// The server says no.
+    Refused(Error),
+    /// It says nothing.
+    Failed(Errno),
+}
+
+/// Has the server of a mount do what an attribute says, which names `word`; what it answers.
+pub fn answered(at: &Path, attribute: &str, value: &[u8], word: &str) -> std::result::Result<String, Unanswered> {
+    let done = rustix::fs::setxattr(at, attribute, value, rustix::fs::XattrFlags::empty());
+    let mut answer = vec![0; VIEW_BYTES_MAX];
+    let length = rustix::fs::getxattr(at, format!("{attribute}.{word}"), answer.as_mut_slice());
+    let answer = length.map(|length| String::from_utf8_lossy(&answer[..length]).into_owned());
+    match (done, answer.as_deref().map(|answer| answer.split_once(' '))) {
+        (Ok(()), Ok(Some(("0", words)))) => Ok(words.to_owned()),
+        (Err(_), Ok(Some((code, words)))) => {
+            let (what, why) = words.split_once(": ").unwrap_or((words, ""));
+            let class = Class::ALL.into_iter().find(|class| class.exit_code().to_string() == code);
+            Err(Unanswered::Refused(Error::new(class.unwrap_or(Class::General), what, why)))
+        }
+        (Err(errno), _) => Err(Unanswered::Failed(errno)),
+        (Ok(()), Err(errno)) => Err(Unanswered::Failed(*errno)),
+        (Ok(()), Ok(_)) => Err(Unanswered::Failed(Errno::PROTO)),
+    }
 }

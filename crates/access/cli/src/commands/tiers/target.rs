@@ -160,7 +160,7 @@ impl Files {
     fn get(&self, path: &Path, name: &str) -> Result<String> {
         let what = || match asked(name) {
             Some(Hint::Compress) => format!("cannot tell how {} is compressed", path.display()),
-            Some(Hint::Lifetime | Hint::Temperature | Hint::Size) => {
+            Some(Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Key) => {
                 format!("cannot tell the hints of {}", path.display())
             }
             None if name == WHY => format!("cannot explain {}", path.display()),
@@ -223,11 +223,15 @@ impl Files {
     fn heeds(&self, path: &Path, hint: Hint) -> bool {
         let Some(volume) = &self.volume else {
             let found = rustix::fs::lgetxattr(path, attribute(hint), &mut [0; 64][..]);
-            return !matches!((hint, found), (Hint::Compress | Hint::Placement, Err(rustix::io::Errno::OPNOTSUPP)));
+            return !matches!(
+                (hint, found),
+                (Hint::Compress | Hint::Placement | Hint::Key, Err(rustix::io::Errno::OPNOTSUPP))
+            );
         };
         match hint {
             Hint::Compress => volume.device().compression().is_some(),
             Hint::Placement => volume.device().place().is_some(),
+            Hint::Key => volume.device().has_directory_keys(),
             Hint::Lifetime | Hint::Temperature | Hint::Size => true,
         }
     }

@@ -151,7 +151,7 @@ impl Report {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
-        let (mut notes, mut clones, mut sealed_bytes) = (Vec::new(), 0, None);
+        let (mut notes, mut clones, mut sealed_bytes, mut locked) = (Vec::new(), 0, None, 0);
         if let Some(name) = state.filter(|_| medium.is_mountable) {
             files = states::of_state(spec, name)?;
         } else if medium.is_mountable {
@@ -167,7 +167,7 @@ impl Report {
             let told: BTreeSet<_> = findings.iter().filter_map(|found| found.object).collect();
             let is_new = |found: &Found| found.object.is_none_or(|object| !told.contains(&object));
             findings.extend(content.findings.into_iter().filter(is_new));
-            sealed_bytes = content.verified_bytes;
+            (sealed_bytes, locked) = (content.verified_bytes, content.locked);
             let checked = onode_fs::check::check(device.as_ref());
             drop(device);
             match checked {
@@ -191,6 +191,14 @@ impl Report {
             None => Found::in_files(one),
         }));
         notes.extend(Left::of(spec.image_path()).into_iter().map(|left| left.text));
+        let mut unverified = match sealed_bytes {
+            Some(_) => sealed::left_unverified(spec, medium.unverified),
+            None => medium.unverified,
+        };
+        if locked.max(files.locked) > 0 {
+            let count = locked.max(files.locked);
+            unverified.push(format!("{count} files in directories whose keys are locked: --unlock FILE unlocks one"));
+        }
         Ok(Self {
             spec: state.map_or_else(|| spec.to_string(), |name| format!("{spec}@{name}")),
             clean: medium.is_sound && medium.is_mountable && findings.iter().all(|found| found.harmless),
@@ -204,10 +212,7 @@ impl Report {
             clones,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified.max(sealed_bytes.unwrap_or(0)),
-            unverified: match sealed_bytes {
-                Some(_) => sealed::left_unverified(spec, medium.unverified),
-                None => medium.unverified,
-            },
+            unverified,
         })
     }
 

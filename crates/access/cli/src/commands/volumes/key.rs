@@ -1,20 +1,31 @@
-//! `onode key`: the key slots of an encrypted volume.
+//! `onode key`: the key slots of an encrypted volume, and keys of its directories.
 
-use crate::keys::{self, KeyArguments};
+mod directory;
+mod face;
+pub mod first;
+pub mod report;
+
+use crate::commands::state::ask;
+use crate::commands::volumes::key::directory::{Directory, Inside};
+use crate::commands::volumes::key::first::CostArguments;
+use crate::commands::volumes::key::report::{AnchorReport, Done, Report};
+use crate::keys::KeyArguments;
 use crate::location;
-use onode::keys::{KeyCost, KeySlot, NewKey, SlotKind, VolumeKeys};
-use onode::{Class, CreateOptions, Error, MountOptions, Result, Spec, Volume, human_size, parse_size};
-use onode_console::{Output, quote};
-use serde::Serialize;
-use std::ffi::OsString;
-use std::fmt;
-use std::path::PathBuf;
+use onode::keys::{NewKey, VolumeKeys};
+use onode::{Class, Error, MountOptions, Result, Volume};
+use onode_console::Output;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A volume is encrypted when it is made (`onode mkfs --encrypt`). Each of its key slots opens it: with
 a passphrase, or with a key file. Slots can be added and removed any time; files are not written
 anew for it. Nobody can open a volume without any of its keys, so keep two.
+
+A directory of an encrypted volume can have a key of its own: what is made in it can be read and
+named only while that is unlocked, whoever has the key of the volume. It must have no files yet.
+Who made the volume with `onode mkfs --encrypt-directories` needs no key for the rest of it.
 
 Examples:
   onode key list disk.img
@@ -24,7 +35,15 @@ Examples:
   onode key change disk.img                             (a new passphrase in the place of one)
   onode --key-file disk.key key test disk.img
   onode key anchor disk.img > noted                     (of a volume made with --authenticate)
-  onode --expect-anchor \"$(cat noted)\" mount disk.img /mnt")]
+  onode --expect-anchor \"$(cat noted)\" mount disk.img /mnt
+
+  mkdir /mnt/alice && onode key new /mnt/alice          (a directory of a mounted volume)
+  onode key lock /mnt/alice
+  onode key unlock /mnt/alice                           (asks for the passphrase)
+  onode key add /mnt/alice --new-key-file alice.key     (while it is unlocked)
+  onode key new disk.img alice --new-key-file alice.key (a directory of an image)
+  onode --unlock alice.key get disk.img alice .
+  onode mount -o unlock=alice.key disk.img /mnt")]
 pub struct Arguments {
     #[command(subcommand)]
     verb: KeyVerb,
@@ -32,9 +51,10 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum KeyVerb {
-    /// Show the key slots. No key is needed.
+    /// Show the key slots, and keys of directories. No key is needed.
     List(Named),
-    /// Add a key slot for another passphrase or key file.
+    /// Add a key slot for another passphrase or key file: to a volume that is not mounted, or to
+    /// the key of a directory.
     Add(Added),
     /// Put another passphrase or key file in the place of the one that is given.
     Change(Added),
@@ -43,29 +63,48 @@ enum KeyVerb {
     /// Tell which key slot the given key opens.
     Test(Named),
     /// Print what to note of an authenticated volume, so that an older copy in its place is found
-    /// out: `--expect-anchor` then refuses whatever is older. Nobody may have it mounted.
+    /// out: `--expect-anchor` then refuses whatever is older. A mounted one is synced for it.
     Anchor(Named),
+    /// Make a key for a directory without files, of a mounted volume or of an image. What is made
+    /// in it from then on needs that key; it is unlocked until the volume is unmounted.
+    New(Added),
+    /// Unlock the key of a directory of a mounted volume, or, of any other directory, all keys
+    /// that the given key opens.
+    Unlock(DirectoryArgument),
+    /// Forget the key of a directory of a mounted volume. Nobody may have files open there.
+    Lock(DirectoryArgument),
 }
 
 #[derive(Debug, clap::Args)]
 struct Named {
-    /// The image or device spec.
+    /// The image or device spec. To list keys, or for an anchor: a mounted volume, too.
     image: OsString,
+}
+
+#[derive(Debug, clap::Args)]
+struct DirectoryArgument {
+    /// The directory.
+    directory: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 struct Removed {
-    /// The image or device spec.
+    /// The image or device spec, or a directory of a mounted volume.
     image: OsString,
     /// Numbers of key slots, as `onode key list` shows them.
     #[arg(required = true, value_name = "SLOT")]
     slots: Vec<u32>,
+    /// Of the key of a directory: also the last slot. Nobody will ever read what is in there.
+    #[arg(long)]
+    destroy: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Added {
-    /// The image or device spec.
+    /// The image or device spec, or a directory of a mounted volume.
     image: OsString,
+    /// Of an image: the directory in it whose key it is.
+    directory: Option<PathBuf>,
     /// The new key: a file of random bytes, 32 or more. Without any of these a passphrase is asked
     /// for.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["new_passphrase_file", "new_keyring"])]
@@ -83,183 +122,117 @@ struct Added {
     cost: CostArguments,
 }
 
-/// What it costs to try a passphrase.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct CostArguments {
-    /// Memory that it takes to try a passphrase (Argon2id). Default: 64M.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    kdf_memory: Option<u64>,
-    /// How often that memory is gone over. Default: 3.
-    #[arg(long, value_name = "COUNT")]
-    kdf_passes: Option<u32>,
-}
-
-impl CostArguments {
-    /// The cost that they say.
-    ///
-    /// # Errors
-    /// `Usage` for more memory than can be said.
-    pub fn cost(&self) -> Result<KeyCost> {
-        let memory_kib = match self.kdf_memory {
-            None => KeyCost::DEFAULT.memory_kib,
-            Some(bytes) => u32::try_from(bytes / 1024)
-                .map_err(|_| Error::new(Class::Usage, "cannot use --kdf-memory", "it is more than 4 TiB"))?,
-        };
-        let passes = self.kdf_passes.unwrap_or(KeyCost::DEFAULT.passes);
-        Ok(KeyCost { memory_kib, passes, ..KeyCost::DEFAULT })
-    }
-
-    /// Whether nothing is said.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.kdf_memory.is_none() && self.kdf_passes.is_none()
-    }
-}
-
-/// A key slot.
-#[derive(Debug, Serialize)]
-struct SlotReport {
-    slot: u32,
-    kind: &'static str,
-    label: String,
-    /// Of a passphrase.
-    kdf: Option<Kdf>,
-}
-
-#[derive(Debug, Serialize)]
-struct Kdf {
-    name: &'static str,
-    memory_bytes: u64,
-    passes: u32,
-    lanes: u32,
-}
-
-/// The key slots of a volume.
-#[derive(Debug, Serialize)]
-struct Report {
-    spec: String,
-    cipher: &'static str,
-    authenticated: bool,
-    opened_for_writing: u64,
-    slots: Vec<SlotReport>,
-    unreadable_slots: Vec<u32>,
-}
-
-impl From<&KeySlot> for SlotReport {
-    fn from(slot: &KeySlot) -> Self {
-        let cost = slot.cost();
-        let kdf = (slot.kind() == SlotKind::Passphrase).then(|| Kdf {
-            name: "argon2id",
-            memory_bytes: u64::from(cost.memory_kib) << 10,
-            passes: cost.passes,
-            lanes: cost.lanes,
-        });
-        Self { slot: slot.id(), kind: slot.kind().name(), label: slot.label().to_owned(), kdf }
-    }
-}
-
-impl Report {
-    fn of(spec: &Spec, keys: &VolumeKeys) -> Self {
-        Self {
-            spec: spec.to_string(),
-            cipher: "aes-256-gcm-siv",
-            authenticated: keys.is_authenticated(),
-            opened_for_writing: keys.mounts(),
-            slots: keys.slots().iter().map(SlotReport::from).collect(),
-            unreadable_slots: keys.unknown().to_vec(),
+impl Added {
+    /// Where the new key is.
+    fn new_key(&self) -> KeyArguments {
+        KeyArguments {
+            key_file: self.new_key_file.clone(),
+            passphrase_file: self.new_passphrase_file.clone(),
+            keyring: self.new_keyring.clone(),
+            ..KeyArguments::default()
         }
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "volume      {}", self.spec)?;
-        writeln!(f, "cipher      {}{}", self.cipher, if self.authenticated { ", authenticated" } else { "" })?;
-        writeln!(f, "opened      {} times for writing", self.opened_for_writing)?;
-        for SlotReport { slot, kind, label, kdf } in &self.slots {
-            let cost = kdf.as_ref().map_or_else(String::new, |kdf| {
-                format!("  {} {}, {} passes, {} lanes", kdf.name, human_size(kdf.memory_bytes), kdf.passes, kdf.lanes)
-            });
-            let label = quote::message(label);
-            writeln!(f, "slot {slot:<6} {kind:<10}{cost}  {label}")?;
-        }
-        for slot in &self.unreadable_slots {
-            writeln!(f, "slot {slot:<6} unreadable: damaged, or of a newer version")?;
-        }
-        Ok(())
+    /// The directory whose key is meant, if it is not that of the volume.
+    fn of_directory(&self) -> Result<Option<Directory<'_>>> {
+        Ok(match (Path::new(&self.image), &self.directory) {
+            (image, Some(directory)) if image.is_dir() => {
+                let what = format!("cannot use {} in {}", directory.display(), image.display());
+                return Err(Error::new(Class::Usage, what, "the first is a directory already")
+                    .hint("name the directory whose key it is, and nothing more"));
+            }
+            (image, None) if image.is_dir() => Some(Directory::Mounted(image)),
+            (_, Some(directory)) => Some(Directory::OfImage(Inside { image: &self.image, directory })),
+            (_, None) => None,
+        })
     }
 }
 
-/// A state of a volume that its owner may note.
-#[derive(Debug, Serialize)]
-struct AnchorReport {
-    spec: String,
-    anchor: String,
-    /// How many changes there were.
-    changes: u64,
-}
-
-impl fmt::Display for AnchorReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.anchor)
-    }
-}
-
-/// What was done to a slot.
-#[derive(Debug, Serialize)]
-struct Done {
-    spec: String,
-    /// The slot that was added, or that the key opens.
-    slot: Option<u32>,
-    removed: Vec<u32>,
-    #[serde(skip)]
-    text: String,
-}
-
-impl fmt::Display for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.text)
-    }
-}
-
-pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
+pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Result<u8> {
     match &arguments.verb {
+        KeyVerb::List(Named { image }) if Path::new(image).is_dir() => directory::list(Path::new(image), output)?,
         KeyVerb::List(Named { image }) => {
             let spec = location::spec(image)?;
             let keys = VolumeKeys::open(&spec, true)?;
-            output.report(&Report::of(&spec, &keys))?;
+            output.report(&Report::of(&spec, &keys)?)?;
         }
         KeyVerb::Test(Named { image }) => {
             let spec = location::spec(image)?;
             let slot = VolumeKeys::open(&spec, true)?.test()?;
             let text = format!("the key opens slot {slot} of {spec}");
-            output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed: Vec::new(), text })?;
+            let (spec, slot) = (spec.to_string(), Some(slot));
+            output.report(&Done { spec, slot, removed: Vec::new(), keys: Vec::new(), text })?;
         }
-        KeyVerb::Anchor(Named { image }) => {
-            let spec = location::spec(image)?;
-            let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() })?;
-            let anchor = volume.anchor();
-            volume.close()?;
-            let anchor = anchor.ok_or_else(|| {
-                Error::new(Class::Usage, format!("cannot note the state of {spec}"), "it is not authenticated")
-                    .hint("a volume is authenticated when it is made: onode mkfs --encrypt --authenticate IMAGE")
+        KeyVerb::Anchor(Named { image }) => output.report(&anchor(image)?)?,
+        KeyVerb::New(added) => {
+            let directory = added.of_directory()?.ok_or_else(|| {
+                let what = format!("cannot make a key on {}", added.image.display());
+                Error::new(Class::Usage, what, "no directory is named that it is for")
+                    .hint("onode key new IMAGE DIRECTORY, or of a mounted volume: onode key new DIRECTORY")
             })?;
-            let report = AnchorReport { spec: spec.to_string(), anchor: anchor.to_string(), changes: anchor.changes };
-            output.report(&report)?;
+            directory.create(added, output)?;
         }
-        KeyVerb::Add(added) => put(added, false, output)?,
-        KeyVerb::Change(added) => put(added, true, output)?,
-        KeyVerb::Remove(Removed { image, slots }) => {
+        KeyVerb::Add(added) => match added.of_directory()? {
+            Some(directory) => directory.add(added, output)?,
+            None => put(added, false, output)?,
+        },
+        KeyVerb::Change(added) => match added.of_directory()? {
+            Some(directory) => {
+                let what = format!("cannot change the key of {directory}");
+                return Err(Error::new(Class::Usage, what, "a slot is added first, and the old one removed then")
+                    .hint("onode key add DIRECTORY; onode key list DIRECTORY; onode key remove DIRECTORY SLOT"));
+            }
+            None => put(added, true, output)?,
+        },
+        KeyVerb::Remove(Removed { image, slots, destroy }) if Path::new(image).is_dir() => {
+            Directory::Mounted(Path::new(image)).remove(slots, *destroy, output)?;
+        }
+        KeyVerb::Remove(Removed { image, destroy: true, .. }) => {
+            let what = format!("cannot destroy a key of {}", image.display());
+            return Err(Error::new(Class::Usage, what, "only the key of a directory of a mounted volume can be")
+                .hint("mount it, and name the directory"));
+        }
+        KeyVerb::Remove(Removed { image, slots, destroy: false }) => {
             let spec = location::spec(image)?;
             let mut keys = VolumeKeys::open(&spec, false)?;
             keys.remove(slots)?;
             keys.close()?;
             let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
             let text = format!("removed slot {} of {spec}", numbers.join(", "));
-            output.report(&Done { spec: spec.to_string(), slot: None, removed: slots.clone(), text })?;
+            let spec = spec.to_string();
+            output.report(&Done { spec, slot: None, removed: slots.clone(), keys: Vec::new(), text })?;
         }
+        KeyVerb::Unlock(DirectoryArgument { directory }) => directory::unlock(directory, keys, output)?,
+        KeyVerb::Lock(DirectoryArgument { directory }) => directory::lock(directory, output)?,
     }
     Ok(0)
+}
+
+/// The state of an authenticated volume, which may be mounted.
+fn anchor(image: &OsStr) -> Result<AnchorReport> {
+    let what = || format!("cannot note the state of {}", image.display());
+    let lacking = || {
+        Error::new(Class::Usage, what(), "it is not authenticated")
+            .hint("a volume is authenticated when it is made: onode mkfs --encrypt --authenticate IMAGE")
+    };
+    let directory = Path::new(image);
+    if directory.is_dir() {
+        onode_fuse::our_mount_at(directory, what())?;
+        return ask::view(directory, "anchor")?.ok_or_else(lacking);
+    }
+    let spec = location::spec(image)?;
+    match Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() }) {
+        Ok(volume) => {
+            let anchor = volume.anchor();
+            volume.close()?;
+            anchor.map(|anchor| AnchorReport::of(&spec, &anchor)).ok_or_else(lacking)
+        }
+        Err(error) if error.class == Class::InUse => match onode_fuse::mount_of(&spec) {
+            Some(mounted) => ask::view(&mounted.directory, "anchor")?.ok_or_else(lacking),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
 }
 
 fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
@@ -267,15 +240,8 @@ fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
     let mut keys = VolumeKeys::open(&spec, false)?;
     // Who cannot open it is told before a new passphrase has been thought of.
     keys.test()?;
-    let new = KeyArguments {
-        key_file: added.new_key_file.clone(),
-        passphrase_file: added.new_passphrase_file.clone(),
-        keyring: added.new_keyring.clone(),
-        expect_anchor: None,
-    };
-    let secret = new.new_secret()?;
-    let authenticates = keys.is_authenticated();
-    let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()?, authenticates };
+    let secret = added.new_key().new_secret()?;
+    let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? };
     let (slot, removed) = if is_change {
         let (slot, old) = keys.change(&key)?;
         (slot, vec![old])
@@ -285,54 +251,5 @@ fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
     keys.close()?;
     let instead = removed.first().map_or_else(String::new, |old| format!(" in the place of slot {old}"));
     let text = format!("added slot {slot}{instead}: a {} opens {spec} now", secret.kind().name());
-    output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed, text })
-}
-
-/// The key of a volume that is to be made, if it is to be encrypted.
-#[derive(Debug)]
-pub struct FirstKey<'a> {
-    /// Whether it is.
-    pub encrypts: bool,
-    /// Where the key is.
-    pub arguments: &'a KeyArguments,
-    /// What people call it.
-    pub label: &'a str,
-    /// What it costs to try it.
-    pub cost: &'a CostArguments,
-    /// Whether the volume is authenticated, too.
-    pub authenticates: bool,
-}
-
-impl FirstKey<'_> {
-    /// Makes a volume. If it is encrypted this process remembers its key.
-    ///
-    /// # Errors
-    /// Those of the key and of the volume; `Usage` for a key of a volume that is not encrypted.
-    pub fn create(&self, spec: &Spec, options: &CreateOptions) -> Result<()> {
-        self.hand(spec, &|key| match key {
-            None => Volume::create(spec, options),
-            Some(key) => Volume::create_encrypted(spec, options, key),
-        })
-    }
-
-    /// Hands the key to what makes a volume; nothing if it is not to be encrypted.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn hand(&self, spec: &Spec, make: &dyn Fn(Option<&NewKey<'_>>) -> Result<()>) -> Result<()> {
-        if !self.encrypts {
-            if !self.arguments.is_empty() || !self.label.is_empty() || !self.cost.is_empty() {
-                let what = format!("cannot make {spec}");
-                return Err(Error::new(Class::Usage, what, "a key was given, and --encrypt was not")
-                    .hint("add --encrypt, or leave out the options of keys"));
-            }
-            return make(None);
-        }
-        let secret = self.arguments.first_secret()?;
-        let cost = self.cost.cost()?;
-        let key = NewKey { secret: &secret, label: self.label, cost, authenticates: self.authenticates };
-        make(Some(&key))?;
-        keys::remember(secret);
-        Ok(())
-    }
+    output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed, keys: Vec::new(), text })
 }

@@ -4,7 +4,7 @@ mod tree;
 
 use crate::commands::mounts::up::owned_by_caller;
 use crate::commands::volumes::info;
-use crate::commands::volumes::key::{CostArguments, FirstKey};
+use crate::commands::volumes::key::first::{CostArguments, EncryptArguments, FirstKey};
 use crate::keys::KeyArguments;
 use crate::location;
 use onode::{
@@ -28,6 +28,7 @@ use tree::TreeArguments;
     onode mkfs --encrypt disk.img                         (asks for a passphrase; see onode key)\n  \
     onode mkfs --encrypt --key-file disk.key disk.img\n  \
     onode mkfs --encrypt --authenticate disk.img          (tells who puts older things back)\n  \
+    onode mkfs --encrypt-directories disk.img             (keys for directories; see onode key)\n  \
     onode mkfs --from ./rootfs --owner root root.img      (as large as it needs)\n  \
     onode mkfs --from ./rootfs --uuid \"$UUID\" --time \"$(git log -1 --format=%ct)\" root.img\n\n\
     --from keeps content with its holes, owners, permissions, times, symbolic and hard links,\n\
@@ -78,14 +79,8 @@ pub struct Arguments {
     /// Replace an image that is there already; its content is lost.
     #[arg(short, long)]
     force: bool,
-    /// Encrypt everything: content, names, and sizes up to blocks of 4 KiB. The key is what
-    /// --key-file, --passphrase-file or --keyring name, or a passphrase that is asked for.
-    #[arg(long)]
-    encrypt: bool,
-    /// With --encrypt: also find out if somebody puts anything older, or of another place, on the
-    /// medium while it is not mounted; an older copy of it all by `onode key anchor`.
-    #[arg(long, requires = "encrypt")]
-    authenticate: bool,
+    #[command(flatten)]
+    encryption: EncryptArguments,
     /// What people call the first key slot, at most 64 bytes.
     #[arg(long, value_name = "LABEL", default_value = "")]
     key_label: String,
@@ -131,8 +126,8 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
         time,
         ..owned_by_caller()
     };
-    let Arguments { encrypt, authenticate, key_label, cost, .. } = arguments;
-    let key = FirstKey { encrypts: *encrypt, arguments: keys, label: key_label, cost, authenticates: *authenticate };
+    let Arguments { key_label, cost, .. } = arguments;
+    let key = FirstKey { encrypts: arguments.encryption.encrypts(), arguments: keys, label: key_label, cost };
     match arguments.tree.source(&spec, output)? {
         None => key.create(&spec, &options)?,
         Some(source) => source.fill(&spec, &options, &key)?,

@@ -8,8 +8,9 @@
 use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of, sealed};
 use crate::location::{self, Consent};
 use onode::medium::{MediumRepaired, repair_medium};
-use onode::{Class, Error, Result, Spec, repair_files};
+use onode::{Class, Error, Result, Spec, Volume, repair_files};
 use onode_console::Output;
+use onode_fs::ErrorKind;
 use onode_fs::check::{FindingKind, Repaired};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -17,7 +18,8 @@ use std::ffi::OsString;
 use std::fmt;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  onode repair disk.img\n  onode repair --json disk.img\n\n\
+#[command(after_help = "Examples:\n  onode repair disk.img\n  onode repair --json disk.img\n  \
+    onode repair --drop-key 1 disk.img          (what is in directories whose key is lost)\n\n\
     Exit codes: 0 clean, 1 repaired, 4 damage left, 8 could not check, 16 wrong usage")]
 pub struct Arguments {
     /// The image or device spec.
@@ -25,6 +27,10 @@ pub struct Arguments {
     /// Give up what cannot be read any more, so that the rest can be used.
     #[arg(long)]
     drop_damaged: bool,
+    /// Remove everything that needs the key of a directory of this number, which is locked: without
+    /// that key nobody can name it, or read it. Files that were moved elsewhere stay.
+    #[arg(long, value_name = "NUMBER")]
+    drop_key: Option<u32>,
     #[command(flatten)]
     consent: Consent,
 }
@@ -34,6 +40,8 @@ pub struct Arguments {
 struct RepairOutcome {
     fixed: u64,
     lost: bool,
+    /// Files and directories that needed a key which is lost.
+    dropped: u64,
     medium: Vec<String>,
     /// What was noticed when it was opened after that.
     notes: Vec<String>,
@@ -77,12 +85,25 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairO
         false => Vec::new(),
     };
     losers.extend(dropped.iter().filter_map(|found| found.object));
-    let Repaired { before, fixed, .. } = repair_files(spec, device.as_ref())?;
+    let mut given_up = BTreeSet::new();
+    if let Some(key) = arguments.drop_key {
+        let removed = onode_fs::check::drop_key(device.as_ref(), key);
+        let removed = removed.map_err(|error| match error.kind {
+            ErrorKind::Invalid => Error::new(Class::Usage, format!("cannot drop key {key} of {spec}"), error.detail)
+                .hint("`onode key list IMAGE` shows the keys"),
+            _ => Volume::error(format!("cannot drop key {key} of {spec}"), &error),
+        })?;
+        given_up.extend(removed.iter().map(|object| object.0));
+    }
+    let Repaired { mut before, fixed, .. } = repair_files(spec, device.as_ref())?;
+    // That names lead to nothing which was given up is no finding.
+    before.findings.retain(|finding| finding.found.is_none_or(|found| !given_up.contains(&found)));
     device.close().map_err(|error| failed(&error))?;
     drop(device);
     Ok(RepairOutcome {
-        fixed: fixed + (actions.len() + dropped.len()) as u64,
+        fixed: fixed + (actions.len() + dropped.len() + given_up.len()) as u64,
         lost,
+        dropped: given_up.len() as u64,
         medium: actions,
         notes,
         found: dropped.into_iter().chain(before.findings.iter().map(Found::in_files)).collect(),
@@ -116,6 +137,9 @@ impl fmt::Display for RepairOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for action in &self.medium {
             writeln!(f, "medium: {action}")?;
+        }
+        if self.dropped > 0 {
+            writeln!(f, "removed {} files and directories that needed the key", self.dropped)?;
         }
         for note in &self.notes {
             writeln!(f, "{note}")?;

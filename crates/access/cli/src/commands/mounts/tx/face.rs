@@ -4,21 +4,18 @@
 //! word that this process chose. The errors of the host say less.
 
 use crate::commands::mounts::tx::Listed;
+use crate::commands::state::ask::{self, Unanswered};
 use crate::location;
-use onode::{Class, Error, Result, SystemClock};
-use onode_base::Clock;
+use onode::{Class, Error, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const FOLDER: &str = ".onode/tx";
 const COMMAND: &str = "user.onode.tx";
 const VALUE_BYTES_MAX: usize = 64 << 10;
-
-static WORDS: AtomicU64 = AtomicU64::new(0);
 
 /// The folder of a mounted volume.
 pub struct TransactionsFace {
@@ -109,22 +106,12 @@ impl TransactionsFace {
 
     /// Has the server do something; returns the number that it answers.
     fn command(&self, verb: &str, number: u64, doing: &str) -> Result<u64> {
-        let word = own_word();
-        let flags = rustix::fs::XattrFlags::empty();
+        let word = ask::own_word();
         let value = format!("{verb} {number} {word}");
-        let done = rustix::fs::setxattr(self.mount.join(FOLDER), COMMAND, value.as_bytes(), flags);
-        let answer = self.value(&format!("{COMMAND}.{word}"));
-        let failed = |errno| Err(self.failed(doing, errno));
-        match (done, answer.as_deref().map(|answer| answer.split_once(' '))) {
-            (Ok(()), Ok(Some(("0", id)))) => id.parse().map_or_else(|_| failed(Errno::PROTO), Ok),
-            (Err(_), Ok(Some((code, words)))) => {
-                let (what, why) = words.split_once(": ").unwrap_or((words, ""));
-                let class = Class::ALL.into_iter().find(|class| class.exit_code().to_string() == code);
-                Err(Error::new(class.unwrap_or(Class::General), what, why))
-            }
-            (Err(errno), _) => failed(errno),
-            (Ok(()), Err(errno)) => failed(*errno),
-            (Ok(()), Ok(_)) => failed(Errno::PROTO),
+        match ask::answered(&self.mount.join(FOLDER), COMMAND, value.as_bytes(), &word) {
+            Ok(id) => id.parse().map_err(|_| self.failed(doing, Errno::PROTO)),
+            Err(Unanswered::Refused(error)) => Err(error),
+            Err(Unanswered::Failed(errno)) => Err(self.failed(doing, errno)),
         }
     }
 
@@ -138,11 +125,4 @@ impl TransactionsFace {
             errno => Error::host(what, &io::Error::from(errno)),
         }
     }
-}
-
-/// A word that hardly any other process has.
-fn own_word() -> String {
-    let now = SystemClock.now();
-    let number = WORDS.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{}-{}-{number}", std::process::id(), now.seconds, now.nanoseconds)
 }

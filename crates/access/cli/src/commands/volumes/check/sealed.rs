@@ -19,6 +19,8 @@ pub(super) struct Sealed {
     pub(super) findings: Vec<Found>,
     /// Bytes that were read; `None` if the volume is not encrypted.
     pub(super) verified_bytes: Option<u64>,
+    /// Objects whose content needs the key of a directory that is locked.
+    pub(super) locked: u64,
 }
 
 impl Sealed {
@@ -36,7 +38,7 @@ impl Sealed {
             return Ok(Self::default());
         }
         let bar = bar(Some(device.space().objects), "verifying {bar:30} {pos}/{len} objects {eta}", output);
-        let mut it = Self { findings: Vec::new(), verified_bytes: Some(0) };
+        let mut it = Self { verified_bytes: Some(0), ..Self::default() };
         let (mut from, mut buffer) = (Some(ObjectId(0)), vec![0; PIECE]);
         while let Some(start) = from {
             let some = match device.list(start, AT_ONCE) {
@@ -63,7 +65,14 @@ impl Sealed {
         };
         let mut offset = 0;
         while offset < size {
-            let Some((start, length)) = device.extents(object, offset, 1)?.first().copied() else { break };
+            let found = match device.extents(object, offset, 1) {
+                Err(error) if error.kind == ErrorKind::KeyNeeded => {
+                    self.locked += 1;
+                    break;
+                }
+                found => found?,
+            };
+            let Some((start, length)) = found.first().copied() else { break };
             let (start, end) = (start.max(offset), (start + length).min(size));
             let wanted = (end - start).min(PIECE as u64);
             offset = match device.read(object, start, &mut buffer[..wanted as usize]) {
@@ -79,6 +88,10 @@ impl Sealed {
                         ..Found::error("content", "corrupt", error.detail)
                     });
                     damaged.end.max(start + 1)
+                }
+                Err(error) if error.kind == ErrorKind::KeyNeeded => {
+                    self.locked += 1;
+                    break;
                 }
                 Err(error) => return Err(error),
             };

@@ -5,9 +5,9 @@ use crate::commands::files::copy::exclude::Excludes;
 use crate::commands::files::copy::manner::Owner;
 use crate::commands::files::copy::{CopyManner, Copying, End, Host, InVolume, Measure, Wanted};
 use crate::commands::files::copy::{progress_without_end, shows_progress};
-use crate::commands::volumes::key::FirstKey;
+use crate::commands::volumes::key::first::FirstKey;
 use indicatif::ProgressBar;
-use onode::keys::NewKey;
+use onode::keys::Encryption;
 use onode::{Class, CreateOptions, Error, FileSystem, Flash, Medium, Result, Spec, Volume};
 use onode_base::Timestamp;
 use onode_console::Output;
@@ -210,15 +210,15 @@ impl FirstTree<'_> {
         Ok(Some((bytes + bytes / 4 + BASE_BYTES).next_multiple_of(SIZE_UNIT_BYTES)))
     }
 
-    fn make(&self, spec: &Spec, options: &CreateOptions, key: Option<&NewKey<'_>>) -> Result<()> {
+    fn make(&self, spec: &Spec, options: &CreateOptions, how: Option<&Encryption<'_>>) -> Result<()> {
         let fill = |files: &FileSystem| {
             let side = InVolume { spec, files };
             let mut copying = Copying::new(&self.manner, self.output);
             copying.exactly(End { side: &Host, path: &self.directory }, End { side: &side, path: Path::new("/") })
         };
-        match key {
+        match how {
             None => Volume::create_filled(spec, options, &fill),
-            Some(key) => Volume::create_encrypted_filled(spec, options, key, &fill),
+            Some(how) => Volume::create_encrypted_filled(spec, options, how, &fill),
         }
     }
 }

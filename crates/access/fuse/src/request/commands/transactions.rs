@@ -8,60 +8,32 @@
 
 use crate::options::Options;
 use crate::request::answer::{Entry, Listed};
+use crate::request::commands::answers::Answers;
+use crate::request::commands::forgetting::{Forgotten, forget};
 use crate::request::convert::{attributes, errno, no_attributes, system_time};
 use crate::request::credentials::Who;
+use crate::request::place::numbers::transaction;
 use crate::request::place::{Place, errno_of};
 use crate::transport::late::LateNotifier;
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use onode::{ChangedFile, SystemClock, TransactionOptions, Transactions, Volume};
 use onode_base::Clock;
-use onode_base::sync::{Mutex, rank};
 use onode_fs::InodeNumber;
-use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 /// The name in `.onode`.
 pub(crate) const NAME: &[u8] = b"tx";
-/// Numbers from here on are those of the folder and of files within transactions.
-const FIRST: u64 = 1 << 63;
-/// The folder.
-pub(crate) const FOLDER: INodeNo = INodeNo(FIRST);
-/// Where the number of the transaction stands.
-const SHIFT: u32 = 48;
-const SERIALS: u64 = (1 << 15) - 1;
 /// The attribute of the folder by which commands come, and, with a dot and a word behind it, the
 /// answers go.
 const COMMAND: &[u8] = b"user.onode.tx";
-/// Answers that wait to be read.
-const ANSWERS_MAX: usize = 256;
-/// How long a commit waits for the kernel to forget what changed. It forgets it in any case; a
-/// mount with one thread would wait for itself.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the kernel has to forget, and the words that wait.
 pub(crate) struct Transacted {
     all: Option<Arc<Transactions>>,
     notifier: LateNotifier,
-    answers: Mutex<VecDeque<(Vec<u8>, String)>, rank::MountAnswers>,
+    answers: Answers,
     since: SystemTime,
-}
-
-/// Whether a number is that of the folder or of a file within a transaction.
-pub(crate) const fn owns(number: INodeNo) -> bool {
-    number.0 >= FIRST
-}
-
-/// The number of a file within a transaction.
-pub(crate) const fn inode(number: INodeNo) -> InodeNumber {
-    InodeNumber(number.0 & ((1 << SHIFT) - 1))
-}
-
-const fn tag_of(id: u64) -> u64 {
-    FIRST | ((id - 1) % SERIALS + 1) << SHIFT
 }
 
 impl Transacted {
@@ -69,7 +41,7 @@ impl Transacted {
     /// are none on such a mount, nor on one for reading.
     pub(crate) fn new(volume: &Volume, options: &Options, notifier: LateNotifier) -> Self {
         let all = volume.transactions().filter(|_| !options.read_only && !options.writeback).cloned();
-        Self { all, notifier, answers: Mutex::default(), since: system_time(SystemClock.now()) }
+        Self { all, notifier, answers: Answers::default(), since: system_time(SystemClock.now()) }
     }
 
     /// Whether there can be any.
@@ -83,9 +55,9 @@ impl Transacted {
 
     /// The file system of a number that is ours.
     pub(crate) fn place(&self, number: INodeNo) -> Result<Place<'_>, Errno> {
-        let tag = number.0 >> SHIFT << SHIFT;
+        let tag = transaction::tag_in(number);
         let all = self.all()?;
-        let id = all.open_ids().into_iter().find(|id| tag_of(*id) == tag).ok_or(Errno::ESTALE)?;
+        let id = all.open_ids().into_iter().find(|id| transaction::tag_of(*id) == tag).ok_or(Errno::ESTALE)?;
         // Whose it is was asked on the way there.
         let transaction = all.enter(id, 0).map_err(|_| Errno::ESTALE)?;
         Ok(Place::Within(transaction, tag))
@@ -96,7 +68,7 @@ impl Transacted {
         let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).filter(|id| *id > 0);
         let id: u64 = id.ok_or(Errno::ENOENT)?;
         let transaction = self.all()?.enter(id, who.uid).map_err(|error| errno_of(&error))?;
-        let place = Place::Within(transaction, tag_of(id));
+        let place = Place::Within(transaction, transaction::tag_of(id));
         let root = place.attributes(InodeNumber::ROOT).map_err(|error| errno(&error))?;
         Ok(place.entry(&root))
     }
@@ -106,7 +78,17 @@ impl Transacted {
         let at = self.since;
         // Whose a transaction is, is looked at where it is entered.
         let (kind, perm) = (FileType::Directory, 0o777);
-        FileAttr { ino: FOLDER, atime: at, mtime: at, ctime: at, crtime: at, kind, perm, nlink: 2, ..no_attributes() }
+        FileAttr {
+            ino: transaction::FOLDER,
+            atime: at,
+            mtime: at,
+            ctime: at,
+            crtime: at,
+            kind,
+            perm,
+            nlink: 2,
+            ..no_attributes()
+        }
     }
 
     /// Hands the open transactions on to `take` from `offset` on.
@@ -116,7 +98,7 @@ impl Transacted {
         let root = self.all.as_ref().and_then(|all| all.root().ok());
         let of_root = |id: u64| {
             let root = root.as_ref().map_or_else(no_attributes, attributes);
-            FileAttr { ino: INodeNo(tag_of(id) | InodeNumber::ROOT.0), kind: FileType::Directory, ..root }
+            FileAttr { ino: INodeNo(transaction::tag_of(id) | InodeNumber::ROOT.0), kind: FileType::Directory, ..root }
         };
         let named = ids.iter().map(|id| (of_root(*id), id.to_string()));
         let above = FileAttr { ino: above, kind: FileType::Directory, ..no_attributes() };
@@ -150,16 +132,9 @@ impl Transacted {
             Some("abort") => all.abort(number, who.uid).map(|()| number),
             _ => return Err(Errno::EINVAL),
         };
-        let answer = match &done {
-            Ok(id) => format!("0 {id}"),
-            Err(error) => format!("{} {error}", error.class.exit_code()),
-        };
+        let done = done.map(|id| id.to_string());
         if let Some(word) = word {
-            let mut answers = self.answers.lock();
-            if answers.len() == ANSWERS_MAX {
-                answers.pop_front();
-            }
-            answers.push_back((word.as_bytes().to_vec(), answer));
+            self.answers.put(word, &done);
         }
         done.map(drop).map_err(|error| errno_of(&error))
     }
@@ -169,9 +144,7 @@ impl Transacted {
     pub(crate) fn told(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let rest = name.strip_prefix(COMMAND).ok_or(Errno::ENODATA)?;
         if let Some(word) = rest.strip_prefix(b".") {
-            let answers = self.answers.lock();
-            let found = answers.iter().rev().find(|(asked, _)| asked == word);
-            return found.map(|(_, answer)| answer.clone().into_bytes()).ok_or(Errno::ENODATA);
+            return self.answers.of(word).ok_or(Errno::ENODATA);
         }
         if !rest.is_empty() {
             return Err(Errno::ENODATA);
@@ -183,23 +156,9 @@ impl Transacted {
         Ok(self.all()?.list().into_iter().map(line).collect::<String>().into_bytes())
     }
 
-    /// Has the kernel forget what it knows of files that changed. It may wait for requests of
-    /// others that this server has to answer, so a thread of its own does it.
+    /// Has the kernel forget what it knows of files that changed.
     fn forget(&self, changed: Vec<ChangedFile>) {
-        let (notifier, (done, is_done)) = (Arc::clone(&self.notifier), channel());
-        let thread = std::thread::Builder::new().name("changed files".to_owned()).spawn(move || {
-            let Some(notifier) = notifier.get() else { return };
-            for ChangedFile { inode, names } in changed {
-                // A kernel that knows nothing of a file has nothing to forget.
-                for name in names {
-                    let _ = notifier.inval_entry(INodeNo(inode.0), OsStr::from_bytes(&name));
-                }
-                let _ = notifier.inval_inode(INodeNo(inode.0), 0, 0);
-            }
-            let _ = done.send(());
-        });
-        if thread.is_ok() {
-            let _ = is_done.recv_timeout(PATIENCE);
-        }
+        let of_one = |ChangedFile { inode, names }| Forgotten { number: INodeNo(inode.0), names };
+        forget(&self.notifier, changed.into_iter().map(of_one).collect());
     }
 }

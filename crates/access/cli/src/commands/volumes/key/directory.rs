@@ -1,0 +1,173 @@
+//! Keys of directories: of a mounted volume, whose server does the work, or of an image that this
+//! process opens.
+
+use crate::commands::state::ask;
+use crate::commands::volumes::key::Added;
+use crate::commands::volumes::key::face::KeyFace;
+use crate::commands::volumes::key::report::{DirectoryKeyReport, Done, MountedReport};
+use crate::keys::KeyArguments;
+use crate::location::{self, Consent};
+use onode::keys::{DirectoryKeyring, NewKey};
+use onode::{Class, Error, Result, Volume};
+use onode_console::{Output, quote};
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+
+/// A directory that has a key, or is to get one.
+pub enum Directory<'a> {
+    /// Of a mounted volume.
+    Mounted(&'a Path),
+    /// Of one that this process opens.
+    OfImage(Inside<'a>),
+}
+
+/// A directory in an image.
+pub struct Inside<'a> {
+    pub image: &'a OsStr,
+    pub directory: &'a Path,
+}
+
+impl fmt::Display for Directory<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mounted(directory) => f.write_str(&quote::message(&directory.to_string_lossy())),
+            Self::OfImage(Inside { image, directory }) => {
+                let (image, directory) = (image.to_string_lossy(), directory.to_string_lossy());
+                write!(f, "{} in {}", quote::message(&directory), quote::message(&image))
+            }
+        }
+    }
+}
+
+impl Directory<'_> {
+    /// Makes a key, and gives it to the directory.
+    pub fn create(&self, added: &Added, output: &Output) -> Result<()> {
+        let make = |of_image: Option<(&DirectoryKeyring, onode::InodeNumber)>, face: Option<&KeyFace<'_>>| {
+            let secret = added.new_key().new_secret()?;
+            let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? };
+            match (of_image, face) {
+                (Some((keyring, directory)), _) => {
+                    let number = keyring.create(&key)?;
+                    keyring.give(directory, number).map(|()| number)
+                }
+                (None, Some(face)) => face.create(&key),
+                (None, None) => unreachable!("one of them is there"),
+            }
+        };
+        let number = match self {
+            Self::Mounted(directory) => make(None, Some(&KeyFace::find(directory)?)),
+            Self::OfImage(inside) => inside.work(|volume, keyring| {
+                let directory = inside.number(volume)?;
+                volume
+                    .files()
+                    .check_key_possible(directory)
+                    .map_err(|error| Error::new(Class::Usage, format!("cannot give {self} a key"), error.detail))?;
+                make(Some((keyring, directory)), None)
+            }),
+        }?;
+        let text = format!("{self} has key {number}: what is made in it needs it");
+        let (spec, keys) = (self.to_string(), vec![number]);
+        output.report(&Done { spec, slot: None, removed: Vec::new(), keys, text })
+    }
+
+    /// Adds what opens its key.
+    pub fn add(&self, added: &Added, output: &Output) -> Result<()> {
+        let secret_of = || added.new_key().new_secret();
+        let slot = match self {
+            Self::Mounted(directory) => {
+                let face = KeyFace::find(directory)?;
+                let secret = secret_of()?;
+                face.add(&NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? })
+            }
+            Self::OfImage(inside) => inside.work(|volume, keyring| {
+                let number = keyring.number_of(inside.number(volume)?)?;
+                if number == 0 {
+                    return Err(Error::new(Class::Usage, format!("cannot add to the key of {self}"), "it has none")
+                        .hint("onode key new IMAGE DIRECTORY makes one for a directory without files"));
+                }
+                let secret = secret_of()?;
+                keyring.add(number, &NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? })
+            }),
+        }?;
+        let text = format!("added slot {slot}: it opens the key of {self}, too");
+        output.report(&Done { spec: self.to_string(), slot: Some(slot), removed: Vec::new(), keys: Vec::new(), text })
+    }
+
+    /// Removes what opens its key.
+    pub fn remove(&self, slots: &[u32], destroys: bool, output: &Output) -> Result<()> {
+        let Self::Mounted(directory) = self else {
+            let what = format!("cannot remove slots of the key of {self}");
+            return Err(Error::new(Class::Usage, what, "that is done on a mounted volume"));
+        };
+        let face = KeyFace::find(directory)?;
+        for slot in slots {
+            face.remove(*slot, destroys)?;
+        }
+        let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
+        let text = format!("removed slot {} of the key of {self}", numbers.join(", "));
+        let (spec, removed) = (self.to_string(), slots.to_vec());
+        output.report(&Done { spec, slot: None, removed, keys: Vec::new(), text })
+    }
+}
+
+impl Inside<'_> {
+    /// Opens the volume, and closes it whatever happens.
+    fn work<T>(&self, work: impl FnOnce(&Volume, &DirectoryKeyring) -> Result<T>) -> Result<T> {
+        location::change(self.image, Consent::default(), |volume| {
+            let keyring = volume.directory_keys().ok_or_else(|| {
+                let what = format!("cannot use keys of directories of {}", volume.spec());
+                Error::new(Class::Usage, what, "the volume is not encrypted")
+                    .hint("a volume is encrypted when it is made: onode mkfs --encrypt, or --encrypt-directories")
+            })?;
+            work(volume, keyring)
+        })
+    }
+
+    fn number(&self, volume: &Volume) -> Result<onode::InodeNumber> {
+        location::resolve(volume.files(), self.directory).map(|node| node.inode())
+    }
+}
+
+/// Unlocks the key of a directory of a mounted volume, or all keys that a secret opens.
+pub fn unlock(directory: &Path, keys: &KeyArguments, output: &Output) -> Result<()> {
+    let face = KeyFace::find(directory)?;
+    let shown = Directory::Mounted(directory).to_string();
+    let (mut attempt, mut refused) = (0, None);
+    while let Some(secret) = keys.asked(&shown, attempt)? {
+        match face.unlock(&secret) {
+            Ok(numbers) => {
+                let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                let text = format!("unlocked key {} of {shown}", names.join(", "));
+                let (slot, removed) = (None, Vec::new());
+                return output.report(&Done { spec: shown, slot, removed, keys: numbers, text });
+            }
+            Err(error) if error.class == Class::Key => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+        attempt += 1;
+    }
+    Err(refused.unwrap_or_else(|| {
+        Error::new(Class::Key, format!("cannot unlock the key of {shown}"), "no key was given")
+            .hint("onode --key-file FILE key unlock DIRECTORY; --passphrase-file and --keyring do it, too")
+    }))
+}
+
+/// Locks the key of a directory of a mounted volume.
+pub fn lock(directory: &Path, output: &Output) -> Result<()> {
+    let (number, was_unlocked) = KeyFace::find(directory)?.lock()?;
+    let shown = Directory::Mounted(directory).to_string();
+    let text = match was_unlocked {
+        true => format!("locked key {number} of {shown}"),
+        false => format!("key {number} of {shown} was locked already"),
+    };
+    output.report(&Done { spec: shown, slot: None, removed: Vec::new(), keys: vec![number], text })
+}
+
+/// Shows the keys of a mounted volume.
+pub fn list(directory: &Path, output: &Output) -> Result<()> {
+    let face = KeyFace::find(directory)?;
+    let directory_keys: Vec<DirectoryKeyReport> = ask::fetch(face.mount(), "keys")?;
+    let report = MountedReport { directory: directory.display().to_string(), key: face.number(), directory_keys };
+    output.report(&report)
+}

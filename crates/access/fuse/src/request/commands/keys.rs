@@ -1,0 +1,209 @@
+//! Keys of directories of a mounted volume: the attribute `user.onode.keys` of a directory makes a
+//! key for it, unlocks and locks its key, and changes what opens that.
+//!
+//! A value is a line of words, the last of which is chosen by whoever asks, then a secret or
+//! nothing:
+//!
+//! - `create KIND MEMORY_KIB PASSES WORD`, a line with a label, the secret: a new key, and the
+//!   directory has it;
+//! - `unlock KIND WORD`, the secret: the key of the directory; of one without a key, all that the
+//!   secret opens;
+//! - `lock WORD`: the key of the directory;
+//! - `add KIND MEMORY_KIB PASSES WORD`, a line with a label, the secret: something else opens it;
+//! - `remove SLOT WORD`, `destroy SLOT WORD`: that does not open it any more, the second time even
+//!   if nothing else does.
+//!
+//! The kernel lets nobody set attributes of a directory who may not write to it. What changes a
+//! key, or takes it away, only the super-user and the owner of the topmost directory with it may
+//! do.
+
+use super::answers::Answers;
+use super::forgetting::{Forgotten, forget};
+use crate::request::convert::errno_of as no_key;
+use crate::request::credentials::Who;
+use crate::request::place::errno_of;
+use crate::request::place::numbers::state;
+use crate::transport::late::LateNotifier;
+use fuser::{Errno, INodeNo};
+use onode::keys::{DirectoryKeyring, KeyCost, LockedFiles, NewKey, Secret};
+use onode::{Class, Error, Result, Volume};
+use onode_base::ErrorKind;
+use onode_fs::{FileSystem, InodeNumber};
+use std::sync::Arc;
+
+const COMMAND: &[u8] = b"user.onode.keys";
+
+/// Whether an attribute is the one by which commands come.
+pub(crate) fn is_command(name: &[u8]) -> bool {
+    name == COMMAND
+}
+
+/// The word for which an attribute has an answer.
+pub(crate) fn word_of(name: &[u8]) -> Option<&[u8]> {
+    name.strip_prefix(COMMAND)?.strip_prefix(b".")
+}
+
+/// The keys of directories of the mounted volume.
+pub(crate) struct KeysOfMount {
+    keyring: Option<Arc<DirectoryKeyring>>,
+    files: Arc<FileSystem>,
+    notifier: LateNotifier,
+    answers: Answers,
+}
+
+/// A command, with what it is about.
+struct Command<'a> {
+    who: Who,
+    directory: InodeNumber,
+    words: Vec<&'a str>,
+    /// What follows the line.
+    rest: &'a [u8],
+}
+
+impl KeysOfMount {
+    pub(crate) fn new(volume: &Volume, notifier: LateNotifier) -> Self {
+        let (keyring, files) = (volume.directory_keys().cloned(), Arc::clone(volume.files()));
+        Self { keyring, files, notifier, answers: Answers::default() }
+    }
+
+    /// The answer for a word.
+    pub(crate) fn told(&self, word: &[u8]) -> std::result::Result<Vec<u8>, Errno> {
+        self.answers.of(word).ok_or(Errno::ENODATA)
+    }
+
+    /// Does what the value of the attribute asks for.
+    pub(crate) fn command(&self, who: Who, directory: InodeNumber, value: &[u8]) -> std::result::Result<(), Errno> {
+        let end = value.iter().position(|byte| *byte == b'\n').unwrap_or(value.len());
+        let (line, rest) = value.split_at(end);
+        let mut words: Vec<&str> = std::str::from_utf8(line).map_err(|_| Errno::EINVAL)?.split(' ').collect();
+        let word = words.pop().unwrap_or_default();
+        let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        let done = self.done(&Command { who, directory, words, rest });
+        self.answers.put(word, &done);
+        done.map(drop).map_err(|error| match error.class {
+            Class::Key => no_key(ErrorKind::KeyNeeded),
+            Class::InUse => Errno::EBUSY,
+            _ => errno_of(&error),
+        })
+    }
+
+    fn done(&self, command: &Command<'_>) -> Result<String> {
+        let unknown = || Error::new(Class::Usage, "cannot do that with a key", "the server knows no such command");
+        let keyring = self.keyring.as_ref().ok_or_else(|| {
+            Error::new(Class::Usage, "cannot use keys of directories", "the volume is not encrypted")
+                .hint("a volume is encrypted when it is made: onode mkfs --encrypt, or --encrypt-directories")
+        })?;
+        let (directory, rest) = (command.directory, command.rest);
+        match *command.words.as_slice() {
+            ["create", kind, memory, passes] => {
+                self.check_owner(command.who, directory)?;
+                self.check_can_have_one(directory)?;
+                let (label, secret) = labelled(kind, rest)?;
+                let key = NewKey { secret: &secret, label: &label, cost: cost(memory, passes)? };
+                let number = keyring.create(&key)?;
+                // Whoever reads the directory would find its own files encrypted for nothing.
+                if let Err(error) = keyring.give(directory, number) {
+                    for slot in keyring.list()?.iter().filter(|key| key.number == number).flat_map(|key| &key.slots) {
+                        keyring.remove(number, &[slot.id()], true)?;
+                    }
+                    return Err(error);
+                }
+                Ok(number.to_string())
+            }
+            ["unlock", kind] => {
+                let number = Some(keyring.number_of(directory)?).filter(|number| *number != 0);
+                let numbers = keyring.unlock(number, &secret(kind, rest)?)?;
+                Ok(numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
+            }
+            ["lock"] => {
+                let number = self.owned(command, keyring)?;
+                let locked = keyring.lock(number)?;
+                let was_unlocked = !locked.is_empty();
+                forget(&self.notifier, locked.into_iter().flat_map(forgotten).collect());
+                Ok(format!("{number} {}", u8::from(was_unlocked)))
+            }
+            ["add", kind, memory, passes] => {
+                let number = self.owned(command, keyring)?;
+                let (label, secret) = labelled(kind, rest)?;
+                let slot =
+                    keyring.add(number, &NewKey { secret: &secret, label: &label, cost: cost(memory, passes)? })?;
+                Ok(slot.to_string())
+            }
+            [verb @ ("remove" | "destroy"), slot] => {
+                let number = self.owned(command, keyring)?;
+                let slot = slot.parse().map_err(|_| unknown())?;
+                keyring.remove(number, &[slot], verb == "destroy")?;
+                Ok(number.to_string())
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The key of a directory that whoever asks may change.
+    fn owned(&self, command: &Command<'_>, keyring: &DirectoryKeyring) -> Result<u32> {
+        let directory = command.directory;
+        let number = keyring.number_of(directory)?;
+        if number == 0 {
+            return Err(Error::new(Class::Usage, "cannot change the key of a directory", "it has none of its own")
+                .hint("`onode key list` shows the keys that there are"));
+        }
+        let what = || format!("cannot change key {number}");
+        let mut topmost = directory;
+        loop {
+            let parent = self.files.parent(topmost).map_err(|error| Volume::error(what(), &error))?;
+            if parent == topmost || keyring.number_of(parent)? != number {
+                break;
+            }
+            topmost = parent;
+        }
+        self.check_owner(command.who, topmost)?;
+        Ok(number)
+    }
+
+    fn check_owner(&self, who: Who, directory: InodeNumber) -> Result<()> {
+        let what = "cannot change the key of a directory";
+        let owner = self.files.attributes(directory).map_err(|error| Volume::error(what, &error))?.uid;
+        if who.uid == 0 || who.uid == owner {
+            return Ok(());
+        }
+        Err(Error::new(Class::Permission, what, "only root and the owner of its topmost directory may"))
+    }
+
+    /// What would be refused is refused before there is a key.
+    fn check_can_have_one(&self, directory: InodeNumber) -> Result<()> {
+        let what = "cannot give the directory a key";
+        let checked = self.files.check_key_possible(directory);
+        checked.map_err(|error| Error::new(Class::Usage, what, error.detail))
+    }
+}
+
+/// What the kernel has to forget of a volume, a snapshot or a clone.
+fn forgotten(locked: LockedFiles) -> Vec<Forgotten> {
+    let LockedFiles { generation, files, names } = locked;
+    let number = |file: InodeNumber| INodeNo(file.0 | generation.map_or(0, state::tag_of));
+    let of_name = |(parent, name): (InodeNumber, Vec<u8>)| Forgotten { number: number(parent), names: vec![name] };
+    let of_file = |file: InodeNumber| Forgotten { number: number(file), names: Vec::new() };
+    names.into_iter().map(of_name).chain(files.into_iter().map(of_file)).collect()
+}
+
+fn secret(kind: &str, bytes: &[u8]) -> Result<Secret> {
+    let secret = match kind {
+        "passphrase" => Secret::passphrase(bytes.to_vec()),
+        "key-file" => Secret::key_file(bytes.to_vec()),
+        _ => return Err(Error::new(Class::Usage, "cannot use the key", "the server knows no such kind")),
+    };
+    secret.map_err(|error| Error::new(Class::Key, "cannot use the key", error.detail))
+}
+
+fn labelled(kind: &str, rest: &[u8]) -> Result<(String, Secret)> {
+    let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+    let (label, bytes) = rest.split_at(end);
+    let secret = secret(kind, bytes.strip_prefix(b"\n").unwrap_or(bytes))?;
+    Ok((String::from_utf8_lossy(label).into_owned(), secret))
+}
+
+fn cost(memory_kib: &str, passes: &str) -> Result<KeyCost> {
+    let wrong = || Error::new(Class::Usage, "cannot use the cost of a key", "it is no number");
+    let number = |text: &str| text.parse().map_err(|_| wrong());
+    Ok(KeyCost { memory_kib: number(memory_kib)?, passes: number(passes)?, ..KeyCost::DEFAULT })
+}
