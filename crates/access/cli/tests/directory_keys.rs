@@ -153,6 +153,19 @@ fn a_mount_can_begin_with_keys_unlocked() {
     onode!("mkdir", &made.image, "/alice").succeeds();
     onode!("key", "new", &made.image, "/alice", "--new-key-file", &made.key).succeeds();
     onode!("--unlock", &made.key, "put", &made.image, made.place.file("x", b"in it"), "/alice/x").succeeds();
+    // What looks through a volume goes on behind it, and tells.
+    onode!("mkdir", &made.image, "/bob").succeeds();
+    onode!("put", &made.image, made.place.file("z", b"z"), "/bob/z").succeeds();
+    for (verb, found) in [("find", "bob/z"), ("tree", "z"), ("du", "bob")] {
+        let output = onode!(verb, &made.image).output().expect("onode runs");
+        let (told, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(KEY), "{verb}: {error}");
+        assert!(
+            told.contains(found) && error.contains("/alice") && error.contains("--unlock"),
+            "{verb}: {told}{error}"
+        );
+        onode!("--unlock", &made.key, verb, &made.image).succeeds();
+    }
     onode!("put", &made.image, made.place.file("x", b"in it"), "/alice/y").fails(KEY);
     onode!(
         "--unlock",

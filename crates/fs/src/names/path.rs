@@ -228,7 +228,8 @@ impl FileSystem {
 
     /// Calls `visit` for the file at `path` and, if it is a directory, for everything below it,
     /// each directory before what is in it. `visit` tells whether to go into a directory. Memory is
-    /// used for the directories on the way, not for the tree.
+    /// used for the directories on the way, not for the tree. What is in a directory whose key is
+    /// locked is left out.
     ///
     /// # Errors
     /// Those of `visit`; as [`resolve`](Self::resolve).
@@ -243,10 +244,13 @@ impl FileSystem {
         }
         while let Some((directory, shown, cursor)) = way.pop() {
             let mut next = None;
-            self.read_directory(directory, cursor, &mut |entry| {
+            match self.read_directory(directory, cursor, &mut |entry| {
                 next = Some(entry.clone());
                 false
-            })?;
+            }) {
+                Err(error) if error.kind == ErrorKind::KeyNeeded => continue,
+                read => read?,
+            };
             let Some(entry) = next else { continue };
             let slash: &[u8] = if shown.ends_with(b"/") { b"" } else { b"/" };
             let below = [&shown, slash, &entry.name].concat();

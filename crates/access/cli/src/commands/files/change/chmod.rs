@@ -3,7 +3,7 @@
 use super::mode::ModeChange;
 use super::wrong;
 use crate::location::expand::expand;
-use crate::location::walk::{Damages, Next, Seen, Tour, Visitor};
+use crate::location::walk::{Next, Seen, Skipped, Tour, Visitor};
 use crate::location::{self, Consent, failed};
 use onode::Result;
 use onode_console::Output;
@@ -40,16 +40,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         let what = format!("cannot understand the mode `{}`", arguments.mode);
         wrong(what, &why, "write for example 640, u+x or go-w")
     })?;
-    let mut damages = Damages::new(output);
+    let mut skipped = Skipped::new(output);
     location::change(&arguments.image, arguments.consent, |volume| {
         let files = volume.files();
         let mut changer = Changer { files, change: &change, is_recursive: arguments.recursive };
         for path in expand(files, &arguments.paths)? {
-            Tour { files, damages: &mut damages }.go(&path, &mut changer)?;
+            Tour { files, skipped: &mut skipped }.go(&path, &mut changer)?;
         }
         Ok(())
     })?;
-    Ok(damages.exit_code())
+    Ok(skipped.exit_code())
 }
 
 /// Bits that this process takes from what it makes. They can be read only by setting them.

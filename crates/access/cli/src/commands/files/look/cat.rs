@@ -1,7 +1,7 @@
 //! `onode cat`: writes what files of an image hold to standard output.
 
 use crate::location::expand::expand;
-use crate::location::walk::Damages;
+use crate::location::walk::Skipped;
 use crate::location::{self, Consent, Node, failed, resolve};
 use onode::{Class, Error, Result};
 use onode_console::Output;
@@ -33,21 +33,21 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let volume = location::open(&arguments.image, true, arguments.consent)?;
     let files = volume.files();
-    let mut damages = Damages::new(output);
+    let mut skipped = Skipped::new(output);
     // All of them first: what cannot be written is told before anything is.
     let mut found = Vec::new();
     for path in expand(files, &arguments.paths)? {
-        if let Some(node) = damages.pass(readable(files, &path))? {
+        if let Some(node) = skipped.pass(readable(files, &path))? {
             found.push((path, node));
         }
     }
     for (path, node) in &found {
-        let is_read = damages.pass(write(node, path, files, output))?;
+        let is_read = skipped.pass(write(node, path, files, output))?;
         if is_read == Some(false) {
             break;
         }
     }
-    Ok(damages.exit_code())
+    Ok(skipped.exit_code())
 }
 
 /// A file that has content.

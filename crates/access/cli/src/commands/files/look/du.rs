@@ -2,7 +2,7 @@
 
 use super::PathReport;
 use crate::location::expand::expand;
-use crate::location::walk::{Damages, Next, Seen, Tour, Visitor};
+use crate::location::walk::{Next, Seen, Skipped, Tour, Visitor};
 use crate::location::{self, Consent};
 use onode::{Result, human_size};
 use onode_console::Output;
@@ -68,15 +68,15 @@ struct Report(Vec<UsageOf>);
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let volume = location::open(&arguments.image, true, arguments.consent)?;
-    let mut damages = Damages::new(output);
+    let mut skipped = Skipped::new(output);
     let mut counter = Counter { arguments, open: Vec::new(), linked: HashSet::new(), report: Report(Vec::new()) };
     for path in expand(volume.files(), &arguments.paths)? {
-        Tour { files: volume.files(), damages: &mut damages }.go(&path, &mut counter)?;
+        Tour { files: volume.files(), skipped: &mut skipped }.go(&path, &mut counter)?;
     }
     if !counter.report.0.is_empty() || output.json() {
         output.report(&counter.report)?;
     }
-    Ok(damages.exit_code())
+    Ok(skipped.exit_code())
 }
 
 struct Counter<'a> {

@@ -5,7 +5,7 @@ use super::filter::{SizeBound, moment};
 use crate::commands::files::ls::InodeReport;
 use crate::location::expand::expand;
 use crate::location::pattern::Pattern;
-use crate::location::walk::{Damages, Next, Seen, Tour, Visitor};
+use crate::location::walk::{Next, Seen, Skipped, Tour, Visitor};
 use crate::location::{self, Consent, resolve};
 use onode::{Result, Volume};
 use onode_base::Timestamp;
@@ -70,7 +70,7 @@ struct Report(Vec<Hit>);
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let volume = location::open(&arguments.image, true, arguments.consent)?;
-    let mut damages = Damages::new(output);
+    let mut skipped = Skipped::new(output);
     let mut search = Search {
         arguments,
         name: arguments.name.as_ref().map(|name| Pattern::new(name.as_bytes())),
@@ -80,8 +80,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         report: Report(Vec::new()),
     };
     for path in expand(volume.files(), &arguments.paths)? {
-        if !(Tour { files: volume.files(), damages: &mut damages }.go(&path, &mut search)?) {
-            return Ok(damages.exit_code());
+        if !(Tour { files: volume.files(), skipped: &mut skipped }.go(&path, &mut search)?) {
+            return Ok(skipped.exit_code());
         }
     }
     if output.json() {
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     } else {
         output.bytes(&search.text)?;
     }
-    Ok(damages.exit_code())
+    Ok(skipped.exit_code())
 }
 
 fn newer(volume: &Volume, text: &Path) -> Result<Timestamp> {

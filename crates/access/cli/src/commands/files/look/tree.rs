@@ -1,7 +1,7 @@
 //! `onode tree`: the directories of an image and what they hold, indented.
 
 use crate::commands::files::ls::{bytes_of, type_name};
-use crate::location::walk::{Damages, Next, Seen, Tour, Visitor};
+use crate::location::walk::{Next, Seen, Skipped, Tour, Visitor};
 use crate::location::{self, Consent, failed};
 use onode::Result;
 use onode_console::Output;
@@ -54,12 +54,12 @@ struct Report {
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let volume = location::open(&arguments.image, true, arguments.consent)?;
-    let mut damages = Damages::new(output);
+    let mut skipped = Skipped::new(output);
     let depth = arguments.depth.unwrap_or(usize::MAX);
     let mut drawing = Drawing { files: volume.files(), depth, open: Vec::new(), report: Report::default() };
-    Tour { files: volume.files(), damages: &mut damages }.go(&arguments.path, &mut drawing)?;
+    Tour { files: volume.files(), skipped: &mut skipped }.go(&arguments.path, &mut drawing)?;
     output.report(&drawing.report)?;
-    Ok(damages.exit_code())
+    Ok(skipped.exit_code())
 }
 
 struct Drawing<'a> {
