@@ -42,6 +42,8 @@ struct Kind {
     is_encrypted: bool,
     /// Of an encrypted one.
     is_authenticated: bool,
+    /// Of an encrypted one: all files are in a directory with a key.
+    has_key: bool,
     /// How many sequences are run, unless somebody says otherwise.
     seeds: u64,
 }
@@ -77,6 +79,7 @@ const FLASH: Kind = Kind {
     compression: Compression::Never,
     is_encrypted: false,
     is_authenticated: false,
+    has_key: false,
     seeds: 8,
 };
 
@@ -108,6 +111,14 @@ fn encrypted_flash() {
 fn authenticated_flash() {
     crate::agent::provide();
     storms(&Kind { name: "storm-authenticated", is_encrypted: true, is_authenticated: true, seeds: 3, ..FLASH });
+}
+
+/// Among what happens is that the key is locked, and unlocked again.
+#[test]
+fn flash_with_a_key_of_a_directory() {
+    crate::agent::provide();
+    let compression = Compression::Fast;
+    storms(&Kind { name: "storm-keyed", compression, is_encrypted: true, has_key: true, seeds: 4, ..FLASH });
 }
 
 #[test]

@@ -245,6 +245,9 @@ impl Transactions {
                 let told = Volume::error(what(), &error);
                 match error.kind {
                     ErrorKind::Conflict => Err(Error::new(told.class, what(), self.name_conflict(&held, &error))),
+                    ErrorKind::NotSupported => {
+                        Err(Error::new(Class::Usage, what(), error.detail).hint("do it in several, or outside of one"))
+                    }
                     _ => Err(told),
                 }
             }

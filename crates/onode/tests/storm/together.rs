@@ -46,6 +46,8 @@ impl Storm {
             Err(error) if error.class == Class::VolumeFull => self.luck.refused += 1,
             // Together with the file of somebody else it is beyond a limit.
             Err(error) if error.class == Class::Conflict && other.is_some() && self.tree.model.has_limits() => {}
+            // It would be on the medium for a while without the key.
+            Err(error) if error.class == Class::Usage && self.key.is_some() => self.luck.refused += 1,
             Err(error) => panic!("{}: commit: {error}", self.luck.what),
         }
     }

@@ -7,6 +7,9 @@ use onode_fs::{Attributes, FileSystem, FileType, InodeNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The name of a directory with a key, which has all files then.
+pub const WITH_KEY: &[u8] = b"with-a-key";
+
 #[derive(Clone)]
 pub struct Tree {
     pub model: Model,
@@ -86,7 +89,7 @@ impl Tree {
     /// The file system is a new one: nothing was looked up in it.
     pub fn reopened(&mut self, fs: &FileSystem, what: &str) {
         self.model.let_all_go();
-        self.numbers = BTreeMap::from([(TOP, InodeNumber::ROOT)]);
+        self.numbers = BTreeMap::from([(TOP, top(fs))]);
         self.lookups.clear();
         self.is_tight = false;
         self.look_up(fs, what);
@@ -209,11 +212,18 @@ fn id_of(model: &Model, path: &str) -> Option<Id> {
     path.split('/').skip(1).try_fold(TOP, |at, name| model.names(at).get(name).copied())
 }
 
+/// The directory that all files are in: the topmost one, or the one with a key.
+pub fn top(fs: &FileSystem) -> InodeNumber {
+    let Ok(found) = fs.lookup(InodeNumber::ROOT, WITH_KEY) else { return InodeNumber::ROOT };
+    fs.forget(found.inode, 1);
+    found.inode
+}
+
 /// Walks over all names; those of the model are there and no others, with their kinds, targets and
 /// extended attributes.
 fn found(fs: &FileSystem, model: &Model) -> Result<Found, String> {
     let mut names = BTreeMap::new();
-    let (mut next, mut numbers) = (vec![(TOP, InodeNumber::ROOT, String::new())], BTreeMap::new());
+    let (mut next, mut numbers) = (vec![(TOP, top(fs), String::new())], BTreeMap::new());
     let links = model.links();
     while let Some((directory, number, path)) = next.pop() {
         let told = |error: onode_fs::Error| format!("{path}/: {error}");

@@ -3,14 +3,15 @@
 use super::Kind;
 use super::hand::Hand;
 use super::luck::Luck;
-use super::model::Model;
+use super::model::{Model, TOP};
 use super::tree::{self, Tree};
+use crate::agent::HAS_KEY;
 use crate::common::Folder;
 use crate::full_volumes::folder_in_memory;
 use onode::keys::{Encryption, KeyCost, NewKey};
 use onode::{Clones, CreateOptions, MountOptions, Result, Snapshots, Spec, Volume};
 use onode_base::Prng;
-use onode_fs::FileSystem;
+use onode_fs::{Caller, ErrorKind, FileSystem, InodeNumber};
 use onode_object::Compression;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct Storm {
     /// Clones at a time.
     pub clones_max: u64,
     compression: Compression,
+    /// The key of the directory that all files are in.
+    pub key: Option<u32>,
     /// To what size the volume is on its way.
     pub shrinks_to: Option<u64>,
     /// Bytes that the volume had in the beginning, if it can have others.
@@ -84,15 +87,44 @@ impl Storm {
             clones: Vec::new(),
             clones_max: super::setting("ONODE_STORM_CLONES").unwrap_or(CLONES),
             compression: kind.compression,
+            key: None,
             shrinks_to: None,
             first_bytes: None,
             first_free: 0,
             _folder: folder,
         };
         storm.open();
+        if kind.has_key {
+            storm.give_key();
+        }
         storm.first_bytes = storm.fs().extent().ok().map(|extent| extent.bytes);
         storm.first_free = storm.free();
         storm
+    }
+
+    /// A directory with a key, which all files are to be in.
+    fn give_key(&mut self) {
+        let made = self.fs().make_directory(&Caller::root(), InodeNumber::ROOT, tree::WITH_KEY, 0o755);
+        let directory = made.expect("a directory").inode;
+        let keys = self.volume().directory_keys().expect("it is encrypted");
+        let secret = crate::agent::secret();
+        let number = keys.create(&NewKey { secret: &secret, label: "storm", cost: KeyCost::LEAST }).expect("a key");
+        keys.give(directory, number).expect("it is given");
+        self.fs().sync().expect("sync");
+        std::fs::write(self.spec.image_path().expect("an image").with_file_name(HAS_KEY), "").expect("a mark");
+        self.tree.numbers = std::iter::once((TOP, directory)).collect();
+        self.key = Some(number);
+    }
+
+    /// The key of the directory is locked, and unlocked again; or nothing is to be had of it.
+    fn lock_and_unlock(&mut self, number: u32) {
+        let keys = self.volume().directory_keys().expect("it is encrypted");
+        let locked = self.must("lock", keys.lock(number));
+        assert!(!locked.is_empty(), "{}: it was locked", self.luck.what);
+        let top = self.tree.numbers[&TOP];
+        let seen = self.fs().list(top).map_err(|error| error.kind).err();
+        assert_eq!(seen, Some(ErrorKind::KeyNeeded), "{}: names of a locked directory", self.luck.what);
+        assert_eq!(self.must("unlock", keys.unlock(None, &crate::agent::secret())), [number]);
     }
 
     pub fn open(&mut self) {
@@ -174,7 +206,10 @@ impl Storm {
             980..984 => self.remove_limit(),
             984..988 => self.kill(),
             988..990 => self.open_again(),
-            _ => self.fs().forget_caches(),
+            _ => match self.key {
+                Some(number) if self.luck.one_in(2) => self.lock_and_unlock(number),
+                _ => self.fs().forget_caches(),
+            },
         }
         self.shrink_some();
         if self.tree.history.len() > super::HISTORY {
