@@ -123,14 +123,16 @@ struct Added {
 }
 
 impl Added {
-    /// Where the new key is.
-    fn new_key(&self) -> KeyArguments {
-        KeyArguments {
+    /// Does something with the new key, which a person may be asked for.
+    fn with_new_key<T>(&self, act: impl FnOnce(&NewKey<'_>) -> Result<T>) -> Result<T> {
+        let arguments = KeyArguments {
             key_file: self.new_key_file.clone(),
             passphrase_file: self.new_passphrase_file.clone(),
             keyring: self.new_keyring.clone(),
             ..KeyArguments::default()
-        }
+        };
+        let secret = arguments.new_secret()?;
+        act(&NewKey { secret: &secret, label: &self.label, cost: self.cost.cost()? })
     }
 
     /// The directory whose key is meant, if it is not that of the volume.
@@ -185,7 +187,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
             None => put(added, true, output)?,
         },
         KeyVerb::Remove(Removed { image, slots, destroy }) if Path::new(image).is_dir() => {
-            Directory::Mounted(Path::new(image)).remove(slots, *destroy, output)?;
+            directory::remove(Path::new(image), slots, *destroy, output)?;
         }
         KeyVerb::Remove(Removed { image, destroy: true, .. }) => {
             let what = format!("cannot destroy a key of {}", image.display());
@@ -240,16 +242,15 @@ fn put(added: &Added, is_change: bool, output: &Output) -> Result<()> {
     let mut keys = VolumeKeys::open(&spec, false)?;
     // Who cannot open it is told before a new passphrase has been thought of.
     keys.test()?;
-    let secret = added.new_key().new_secret()?;
-    let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? };
-    let (slot, removed) = if is_change {
-        let (slot, old) = keys.change(&key)?;
-        (slot, vec![old])
-    } else {
-        (keys.add(&key)?, Vec::new())
-    };
+    let (slot, removed, kind) = added.with_new_key(|key| {
+        let (slot, removed) = match is_change {
+            true => keys.change(key).map(|(slot, old)| (slot, vec![old])),
+            false => keys.add(key).map(|slot| (slot, Vec::new())),
+        }?;
+        Ok((slot, removed, key.secret.kind()))
+    })?;
     keys.close()?;
     let instead = removed.first().map_or_else(String::new, |old| format!(" in the place of slot {old}"));
-    let text = format!("added slot {slot}{instead}: a {} opens {spec} now", secret.kind().name());
+    let text = format!("added slot {slot}{instead}: a {} opens {spec} now", kind.name());
     output.report(&Done { spec: spec.to_string(), slot: Some(slot), removed, keys: Vec::new(), text })
 }

@@ -7,7 +7,7 @@ use crate::commands::volumes::key::face::KeyFace;
 use crate::commands::volumes::key::report::{DirectoryKeyReport, Done, MountedReport};
 use crate::keys::KeyArguments;
 use crate::location::{self, Consent};
-use onode::keys::{DirectoryKeyring, NewKey};
+use onode::keys::DirectoryKeyring;
 use onode::{Class, Error, Result, Volume};
 use onode_console::{Output, quote};
 use std::ffi::OsStr;
@@ -43,27 +43,21 @@ impl fmt::Display for Directory<'_> {
 impl Directory<'_> {
     /// Makes a key, and gives it to the directory.
     pub fn create(&self, added: &Added, output: &Output) -> Result<()> {
-        let make = |of_image: Option<(&DirectoryKeyring, onode::InodeNumber)>, face: Option<&KeyFace<'_>>| {
-            let secret = added.new_key().new_secret()?;
-            let key = NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? };
-            match (of_image, face) {
-                (Some((keyring, directory)), _) => {
-                    let number = keyring.create(&key)?;
-                    keyring.give(directory, number).map(|()| number)
-                }
-                (None, Some(face)) => face.create(&key),
-                (None, None) => unreachable!("one of them is there"),
-            }
-        };
         let number = match self {
-            Self::Mounted(directory) => make(None, Some(&KeyFace::find(directory)?)),
+            Self::Mounted(directory) => {
+                let face = KeyFace::find(directory)?;
+                added.with_new_key(|key| face.create(key))
+            }
             Self::OfImage(inside) => inside.work(|volume, keyring| {
                 let directory = inside.number(volume)?;
-                volume
-                    .files()
-                    .check_key_possible(directory)
-                    .map_err(|error| Error::new(Class::Usage, format!("cannot give {self} a key"), error.detail))?;
-                make(Some((keyring, directory)), None)
+                volume.files().check_key_possible(directory).map_err(|error| {
+                    Error::new(Class::Usage, format!("cannot give {self} a key"), error.detail)
+                        .hint("make a new directory: onode mkdir IMAGE DIRECTORY")
+                })?;
+                added.with_new_key(|key| {
+                    let number = keyring.create(key)?;
+                    keyring.give(directory, number).map(|()| number)
+                })
             }),
         }?;
         let text = format!("{self} has key {number}: what is made in it needs it");
@@ -73,12 +67,10 @@ impl Directory<'_> {
 
     /// Adds what opens its key.
     pub fn add(&self, added: &Added, output: &Output) -> Result<()> {
-        let secret_of = || added.new_key().new_secret();
         let slot = match self {
             Self::Mounted(directory) => {
                 let face = KeyFace::find(directory)?;
-                let secret = secret_of()?;
-                face.add(&NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? })
+                added.with_new_key(|key| face.add(key))
             }
             Self::OfImage(inside) => inside.work(|volume, keyring| {
                 let number = keyring.number_of(inside.number(volume)?)?;
@@ -86,28 +78,11 @@ impl Directory<'_> {
                     return Err(Error::new(Class::Usage, format!("cannot add to the key of {self}"), "it has none")
                         .hint("onode key new IMAGE DIRECTORY makes one for a directory without files"));
                 }
-                let secret = secret_of()?;
-                keyring.add(number, &NewKey { secret: &secret, label: &added.label, cost: added.cost.cost()? })
+                added.with_new_key(|key| keyring.add(number, key))
             }),
         }?;
         let text = format!("added slot {slot}: it opens the key of {self}, too");
         output.report(&Done { spec: self.to_string(), slot: Some(slot), removed: Vec::new(), keys: Vec::new(), text })
-    }
-
-    /// Removes what opens its key.
-    pub fn remove(&self, slots: &[u32], destroys: bool, output: &Output) -> Result<()> {
-        let Self::Mounted(directory) = self else {
-            let what = format!("cannot remove slots of the key of {self}");
-            return Err(Error::new(Class::Usage, what, "that is done on a mounted volume"));
-        };
-        let face = KeyFace::find(directory)?;
-        for slot in slots {
-            face.remove(*slot, destroys)?;
-        }
-        let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
-        let text = format!("removed slot {} of the key of {self}", numbers.join(", "));
-        let (spec, removed) = (self.to_string(), slots.to_vec());
-        output.report(&Done { spec, slot: None, removed, keys: Vec::new(), text })
     }
 }
 
@@ -127,6 +102,18 @@ impl Inside<'_> {
     fn number(&self, volume: &Volume) -> Result<onode::InodeNumber> {
         location::resolve(volume.files(), self.directory).map(|node| node.inode())
     }
+}
+
+/// Removes what opens the key of a directory of a mounted volume.
+pub fn remove(directory: &Path, slots: &[u32], destroys: bool, output: &Output) -> Result<()> {
+    let face = KeyFace::find(directory)?;
+    for slot in slots {
+        face.remove(*slot, destroys)?;
+    }
+    let spec = Directory::Mounted(directory).to_string();
+    let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
+    let text = format!("removed slot {} of the key of {spec}", numbers.join(", "));
+    output.report(&Done { spec, slot: None, removed: slots.to_vec(), keys: Vec::new(), text })
 }
 
 /// Unlocks the key of a directory of a mounted volume, or all keys that a secret opens.
