@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What encryption costs on mounted flash in page operations and bytes: without it, with it, in a
-# directory with a key of its own, and with authentication. A file of 64 MiB written at once, 2,000 writes of 4 KiB in it, each synced, and
-# the file with a tree beside it read after a new mount. Then how fast the cipher is (example
-# `encrypt` of the lab).
+# directory with a key of its own, and with authentication. A file of 64 MiB written at once,
+# 2,000 writes of 4 KiB in it, each synced, and the file with a tree beside it read after a new
+# mount. Then how fast the cipher is (example `encrypt` of the lab).
 # Needs root for the mounts.
 #
 #   tests/bench/encrypt.sh [TREE]

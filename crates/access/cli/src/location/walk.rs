@@ -1,8 +1,8 @@
 //! Everything at and below a path of a volume, one file after the other.
 //!
-//! Damage in one file, or a directory whose key is locked, is told at once and the walk goes on with
-//! the others: who looks for what is left of a volume must not stop at its first wound. Any other
-//! error ends the walk.
+//! Damage in one file, or a directory whose key is locked, is told at once and the walk goes on
+//! with the others: who looks for what is left of a volume must not stop at its first wound. Any
+//! other error ends the walk.
 
 use super::{Node, failed, gather, resolve};
 use onode::{Class, Result};
