@@ -208,10 +208,38 @@ fn only_the_owner_changes_the_key_of_a_directory() {
     };
     let error = as_other(onode!("key", "lock", &alice)).fails(PERMISSION);
     is_clear(&error, "owner");
-    as_other(onode!("key", "remove", &alice, "0", "--destroy")).fails(PERMISSION);
-    fs::set_permissions(&made.key, fs::Permissions::from_mode(0o644)).expect("chmod");
-    as_other(onode!("key", "new", &open, "--new-key-file", &made.key)).succeeds();
-    as_other(onode!("key", "lock", &open)).succeeds();
+    let (own, other) = (made.place.file("own", &[3; 40]), made.place.file("other", &[4; 40]));
+    for key in [&own, &other, &made.key] {
+        fs::set_permissions(key, fs::Permissions::from_mode(0o644)).expect("chmod");
+    }
+    // Who was given a place in it, and takes that elsewhere, gets at nothing by that.
+    let place = alice.join("place");
+    fs::create_dir(&place).expect("mkdir");
+    std::os::unix::fs::chown(&place, Some(4321), Some(4321)).expect("chown");
+    fs::rename(&place, open.join("place")).expect("rename");
+    for (words, exit_code) in [(&["add"][..], KEY), (&["remove", "0"], KEY), (&["remove", "0", "--destroy"], KEY)] {
+        let mut command = onode!("--key-file", &own, "key", words[0], open.join("place"));
+        command.args(&words[1..]);
+        if words == ["add"] {
+            command.arg("--new-key-file").arg(&own);
+        }
+        as_other(command).fails(exit_code);
+    }
+    as_other(onode!("key", "remove", &alice, "0", "--destroy")).fails(KEY);
+    fs::rename(open.join("place"), &place).expect("rename");
+    as_other(onode!("key", "new", &open, "--new-key-file", &own, "--kdf-memory", "1G")).fails(PERMISSION);
+    as_other(onode!("key", "new", &open, "--new-key-file", &own)).succeeds();
+    as_other(onode!("--key-file", &own, "key", "add", &open, "--new-key-file", &other)).succeeds();
+    as_other(onode!("--key-file", &own, "key", "remove", &open, "2")).succeeds();
+    as_other(onode!("--key-file", &own, "key", "remove", &open, "1", "--destroy")).succeeds();
+    // A key whose directory is gone is removed by its slot.
+    onode!("key", "remove", &mount, "7", "--destroy").fails(20);
+    as_other(onode!("key", "lock", &alice)).fails(PERMISSION);
+    fs::remove_dir(&place).expect("rmdir");
+    fs::remove_dir_all(alice.join("deep")).expect("rm");
+    fs::remove_dir(&alice).expect("rmdir");
+    onode!("key", "remove", &mount, "0", "--destroy").succeeds();
+    assert!(!onode!("key", "list", &mount).succeeds().contains("of directories"));
     unmount(&mount);
 }
 

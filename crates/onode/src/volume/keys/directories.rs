@@ -135,6 +135,15 @@ impl DirectoryKeyring {
         self.keys.unlock(number, secret).map_err(|error| told(what(), &error))
     }
 
+    /// That a secret opens the key of that number; nothing is unlocked.
+    ///
+    /// # Errors
+    /// `Key` if it does not.
+    pub fn proves(&self, number: u32, secret: &Secret) -> Result<()> {
+        let what = || format!("cannot change key {number} of {}", self.spec);
+        self.keys.slot_of(number, secret).map(drop).map_err(|error| told(what(), &error))
+    }
+
     /// Forgets a key. Tells what the kernel, or whoever else remembers names and content, has to
     /// forget then; nothing if it was locked.
     ///

@@ -65,6 +65,12 @@ pub trait DirectoryKeys: Send + Sync {
     /// slot asks for a cost that is not possible; those of the device.
     fn unlock(&self, number: Option<u32>, secret: &Secret) -> Result<Vec<u32>>;
 
+    /// The slot of the key of that number that a secret opens; nothing is unlocked.
+    ///
+    /// # Errors
+    /// `KeyNeeded` if it opens none; as [`unlock`](Self::unlock).
+    fn slot_of(&self, number: u32, secret: &Secret) -> Result<u32>;
+
     /// Unlocks a key for who has it itself, and not what opens a slot of it.
     fn unlock_with(&self, number: u32, key: MasterKey);
 

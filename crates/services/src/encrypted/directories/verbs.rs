@@ -150,6 +150,16 @@ impl<D: ObjectDevice + ?Sized> DirectoryKeys for Encrypted<D> {
         Ok(opened)
     }
 
+    fn slot_of(&self, number: u32, secret: &Secret) -> Result<u32> {
+        for slot in self.stored()?.slots.iter().filter(|slot| slot.directory_key() == number) {
+            if slot.open(secret)?.is_some() {
+                return Ok(slot.id());
+            }
+        }
+        let why = format!("this {} does not open key {number} of a directory", secret.kind().name());
+        Err(Error::new(ErrorKind::KeyNeeded, why))
+    }
+
     fn unlock_with(&self, number: u32, key: MasterKey) {
         self.keys().directories().put(number, key);
     }

@@ -40,7 +40,7 @@ Examples:
   mkdir /mnt/alice && onode key new /mnt/alice          (a directory of a mounted volume)
   onode key lock /mnt/alice
   onode key unlock /mnt/alice                           (asks for the passphrase)
-  onode key add /mnt/alice --new-key-file alice.key     (while it is unlocked)
+  onode key add /mnt/alice --new-key-file alice.key     (asks for what opens it now, but not root)
   onode key new disk.img alice --new-key-file alice.key (a directory of an image)
   onode --unlock alice.key get disk.img alice .
   onode mount -o unlock=alice.key disk.img /mnt")]
@@ -175,7 +175,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
             directory.create(added, output)?;
         }
         KeyVerb::Add(added) => match added.of_directory()? {
-            Some(directory) => directory.add(added, output)?,
+            Some(directory) => directory.add(added, keys, output)?,
             None => put(added, false, output)?,
         },
         KeyVerb::Change(added) => match added.of_directory()? {
@@ -186,9 +186,7 @@ pub fn run(arguments: &Arguments, keys: &KeyArguments, output: &Output) -> Resul
             }
             None => put(added, true, output)?,
         },
-        KeyVerb::Remove(Removed { image, slots, destroy }) if Path::new(image).is_dir() => {
-            directory::remove(Path::new(image), slots, *destroy, output)?;
-        }
+        KeyVerb::Remove(removed) if Path::new(&removed.image).is_dir() => directory::remove(removed, keys, output)?,
         KeyVerb::Remove(Removed { image, destroy: true, .. }) => {
             let what = format!("cannot destroy a key of {}", image.display());
             return Err(Error::new(Class::Usage, what, "only the key of a directory of a mounted volume can be")

@@ -7,15 +7,18 @@
 //! - `create KIND MEMORY_KIB PASSES WORD`, a line with a label, the secret: a new key, and the
 //!   directory has it;
 //! - `unlock KIND WORD`, the secret: the key of the directory; of one without a key, all that the
-//!   secret opens;
+//!   secret opens, of passphrases for the super-user alone, as trying one takes its time;
 //! - `lock WORD`: the key of the directory;
-//! - `add KIND MEMORY_KIB PASSES WORD`, a line with a label, the secret: something else opens it;
-//! - `remove SLOT WORD`, `destroy SLOT WORD`: that does not open it any more, the second time even
-//!   if nothing else does.
+//! - `add KIND MEMORY_KIB PASSES NOW LENGTH WORD`, a line with a label, what opens the key now (of
+//!   the kind `NOW`, so many bytes) and the secret: something else opens it;
+//! - `remove SLOT NOW WORD`, `destroy SLOT NOW WORD`, what opens the key now: the slot does not
+//!   open it any more, the second time even if no other does. The super-user may name a slot of any
+//!   key at a directory without one.
 //!
-//! The kernel lets nobody set attributes of a directory who may not write to it. What changes a
-//! key, or takes it away, only the super-user and the owner of the topmost directory with it may
-//! do.
+//! The kernel lets nobody set attributes of a directory who may not write to it. Who changes what
+//! opens a key has to know what opens it: a directory with it may belong to somebody who was only
+//! given a place in it. The super-user says `none`. Only he and the owner of the topmost directory
+//! lock a key; only he makes trying a passphrase cost more than usual.
 
 use super::answers::Answers;
 use super::forgetting::{Forgotten, forget};
@@ -25,7 +28,7 @@ use crate::request::place::errno_of;
 use crate::request::place::numbers::state;
 use crate::transport::late::LateNotifier;
 use fuser::{Errno, INodeNo};
-use onode::keys::{DirectoryKeyring, KeyCost, LockedFiles, NewKey, Secret};
+use onode::keys::{DirectoryKeyring, KeyCost, LockedFiles, NewKey, Secret, SlotKind};
 use onode::{Class, Error, Result, Volume};
 use onode_base::ErrorKind;
 use onode_fs::{FileSystem, InodeNumber};
@@ -98,8 +101,9 @@ impl KeysOfMount {
             ["create", kind, memory, passes] => {
                 self.check_owner(command.who, directory)?;
                 self.check_can_have_one(directory)?;
-                let (label, secret) = labelled(kind, rest)?;
-                let key = NewKey { secret: &secret, label: &label, cost: cost(memory, passes)? };
+                let (label, bytes) = labelled(rest);
+                let (secret, cost) = (secret(kind, bytes)?, cost(command.who, memory, passes)?);
+                let key = NewKey { secret: &secret, label: &label, cost };
                 let number = keyring.create(&key)?;
                 // Whoever reads the directory would find its own files encrypted for nothing.
                 if let Err(error) = keyring.give(directory, number) {
@@ -112,26 +116,43 @@ impl KeysOfMount {
             }
             ["unlock", kind] => {
                 let number = Some(keyring.number_of(directory)?).filter(|number| *number != 0);
-                let numbers = keyring.unlock(number, &secret(kind, rest)?)?;
+                let secret = secret(kind, rest)?;
+                if number.is_none() && secret.kind() == SlotKind::Passphrase && command.who.uid != 0 {
+                    let why = "only root may try a passphrase with all keys";
+                    return Err(Error::new(Class::Permission, "cannot unlock a key", why)
+                        .hint("name a directory that has the key"));
+                }
+                let numbers = keyring.unlock(number, &secret)?;
                 Ok(numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
             }
             ["lock"] => {
-                let number = self.owned(command, keyring)?;
+                let number = Self::key_of(command, keyring)?;
+                self.check_owner(command.who, self.topmost(directory, number, keyring)?)?;
                 let locked = keyring.lock(number)?;
                 let was_unlocked = !locked.is_empty();
                 forget(&self.notifier, locked.into_iter().flat_map(forgotten).collect());
                 Ok(format!("{number} {}", u8::from(was_unlocked)))
             }
-            ["add", kind, memory, passes] => {
-                let number = self.owned(command, keyring)?;
-                let (label, secret) = labelled(kind, rest)?;
-                let slot =
-                    keyring.add(number, &NewKey { secret: &secret, label: &label, cost: cost(memory, passes)? })?;
-                Ok(slot.to_string())
+            ["add", kind, memory, passes, now, length] => {
+                let number = Self::key_of(command, keyring)?;
+                let (label, bytes) = labelled(rest);
+                let length = length.parse().map_err(|_| unknown())?;
+                let (of_now, of_new) = bytes.split_at_checked(length).ok_or_else(unknown)?;
+                check_knows(command.who, keyring, number, (now, of_now))?;
+                let (secret, cost) = (secret(kind, of_new)?, cost(command.who, memory, passes)?);
+                Ok(keyring.add(number, &NewKey { secret: &secret, label: &label, cost })?.to_string())
             }
-            [verb @ ("remove" | "destroy"), slot] => {
-                let number = self.owned(command, keyring)?;
+            [verb @ ("remove" | "destroy"), slot, now] => {
                 let slot = slot.parse().map_err(|_| unknown())?;
+                let number = match keyring.number_of(directory)? {
+                    0 if command.who.uid == 0 => {
+                        let all = keyring.list()?;
+                        let found = all.iter().find(|key| key.slots.iter().any(|one| one.id() == slot));
+                        found.map_or(0, |key| key.number)
+                    }
+                    _ => Self::key_of(command, keyring)?,
+                };
+                check_knows(command.who, keyring, number, (now, rest))?;
                 keyring.remove(number, &[slot], verb == "destroy")?;
                 Ok(number.to_string())
             }
@@ -139,25 +160,29 @@ impl KeysOfMount {
         }
     }
 
-    /// The key of a directory that whoever asks may change.
-    fn owned(&self, command: &Command<'_>, keyring: &DirectoryKeyring) -> Result<u32> {
-        let directory = command.directory;
-        let number = keyring.number_of(directory)?;
-        if number == 0 {
-            return Err(Error::new(Class::Usage, "cannot change the key of a directory", "it has none of its own")
-                .hint("`onode key list` shows the keys that there are"));
+    /// The key of a directory.
+    fn key_of(command: &Command<'_>, keyring: &DirectoryKeyring) -> Result<u32> {
+        match keyring.number_of(command.directory)? {
+            0 => {
+                let what = "cannot change the key of a directory";
+                Err(Error::new(Class::Usage, what, "it has none of its own")
+                    .hint("`onode key list` shows the keys that there are"))
+            }
+            number => Ok(number),
         }
-        let what = || format!("cannot change key {number}");
+    }
+
+    /// The topmost directory with the same key.
+    fn topmost(&self, directory: InodeNumber, number: u32, keyring: &DirectoryKeyring) -> Result<InodeNumber> {
         let mut topmost = directory;
         loop {
-            let parent = self.files.parent(topmost).map_err(|error| Volume::error(what(), &error))?;
+            let parent = self.files.parent(topmost);
+            let parent = parent.map_err(|error| Volume::error(format!("cannot use key {number}"), &error))?;
             if parent == topmost || keyring.number_of(parent)? != number {
-                break;
+                return Ok(topmost);
             }
             topmost = parent;
         }
-        self.check_owner(command.who, topmost)?;
-        Ok(number)
     }
 
     fn check_owner(&self, who: Who, directory: InodeNumber) -> Result<()> {
@@ -195,15 +220,29 @@ fn secret(kind: &str, bytes: &[u8]) -> Result<Secret> {
     secret.map_err(|error| Error::new(Class::Key, "cannot use the key", error.detail))
 }
 
-fn labelled(kind: &str, rest: &[u8]) -> Result<(String, Secret)> {
+/// A line with a label, and what follows it.
+fn labelled(rest: &[u8]) -> (String, &[u8]) {
     let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let (label, bytes) = rest.split_at(end);
-    let secret = secret(kind, bytes.strip_prefix(b"\n").unwrap_or(bytes))?;
-    Ok((String::from_utf8_lossy(label).into_owned(), secret))
+    (String::from_utf8_lossy(label).into_owned(), bytes.strip_prefix(b"\n").unwrap_or(bytes))
 }
 
-fn cost(memory_kib: &str, passes: &str) -> Result<KeyCost> {
-    let wrong = || Error::new(Class::Usage, "cannot use the cost of a key", "it is no number");
-    let number = |text: &str| text.parse().map_err(|_| wrong());
-    Ok(KeyCost { memory_kib: number(memory_kib)?, passes: number(passes)?, ..KeyCost::DEFAULT })
+/// That whoever changes what opens a key knows what opens it now, `now`: a kind and bytes.
+fn check_knows(who: Who, keyring: &DirectoryKeyring, number: u32, now: (&str, &[u8])) -> Result<()> {
+    match now {
+        ("none", _) if who.uid == 0 => Ok(()),
+        (kind, bytes) => keyring.proves(number, &secret(kind, bytes)?),
+    }
+}
+
+fn cost(who: Who, memory_kib: &str, passes: &str) -> Result<KeyCost> {
+    let what = "cannot use the cost of a key";
+    let number = |text: &str| text.parse().map_err(|_| Error::new(Class::Usage, what, "it is no number"));
+    let cost = KeyCost { memory_kib: number(memory_kib)?, passes: number(passes)?, ..KeyCost::DEFAULT };
+    let is_usual = cost.memory_kib <= KeyCost::DEFAULT.memory_kib && cost.passes <= KeyCost::DEFAULT.passes;
+    if is_usual || who.uid == 0 {
+        return Ok(cost);
+    }
+    Err(Error::new(Class::Permission, what, "only root may have the server take more memory or time than usual")
+        .hint("leave out --kdf-memory and --kdf-passes"))
 }

@@ -2,12 +2,12 @@
 //! process opens.
 
 use crate::commands::state::ask;
-use crate::commands::volumes::key::Added;
 use crate::commands::volumes::key::face::KeyFace;
 use crate::commands::volumes::key::report::{DirectoryKeyReport, Done, MountedReport};
+use crate::commands::volumes::key::{Added, Removed};
 use crate::keys::KeyArguments;
 use crate::location::{self, Consent};
-use onode::keys::DirectoryKeyring;
+use onode::keys::{DirectoryKeyring, Secret};
 use onode::{Class, Error, Result, Volume};
 use onode_console::{Output, quote};
 use std::ffi::OsStr;
@@ -66,11 +66,12 @@ impl Directory<'_> {
     }
 
     /// Adds what opens its key.
-    pub fn add(&self, added: &Added, output: &Output) -> Result<()> {
+    pub fn add(&self, added: &Added, keys: &KeyArguments, output: &Output) -> Result<()> {
         let slot = match self {
             Self::Mounted(directory) => {
                 let face = KeyFace::find(directory)?;
-                added.with_new_key(|key| face.add(key))
+                let now = known(directory, keys)?;
+                added.with_new_key(|key| face.add(now.as_ref(), key))
             }
             Self::OfImage(inside) => inside.work(|volume, keyring| {
                 let number = keyring.number_of(inside.number(volume)?)?;
@@ -105,15 +106,31 @@ impl Inside<'_> {
 }
 
 /// Removes what opens the key of a directory of a mounted volume.
-pub fn remove(directory: &Path, slots: &[u32], destroys: bool, output: &Output) -> Result<()> {
+pub fn remove(removed: &Removed, keys: &KeyArguments, output: &Output) -> Result<()> {
+    let (directory, slots) = (Path::new(&removed.image), &removed.slots);
     let face = KeyFace::find(directory)?;
+    let now = known(directory, keys)?;
     for slot in slots {
-        face.remove(*slot, destroys)?;
+        face.remove(now.as_ref(), *slot, removed.destroy)?;
     }
     let spec = Directory::Mounted(directory).to_string();
     let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
     let text = format!("removed slot {} of the key of {spec}", numbers.join(", "));
-    output.report(&Done { spec, slot: None, removed: slots.to_vec(), keys: Vec::new(), text })
+    output.report(&Done { spec, slot: None, removed: slots.clone(), keys: Vec::new(), text })
+}
+
+/// What opens the key of a directory now, which its server asks of all but root.
+fn known(directory: &Path, keys: &KeyArguments) -> Result<Option<Secret>> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let shown = Directory::Mounted(directory).to_string();
+    let known = keys.asked(&shown, 0)?;
+    known.map(Some).ok_or_else(|| {
+        let what = format!("cannot change what opens the key of {shown}");
+        Error::new(Class::Key, what, "what opens it now was not given")
+            .hint("onode --key-file FILE key ...; --passphrase-file and --keyring do it, too")
+    })
 }
 
 /// Unlocks the key of a directory of a mounted volume, or all keys that a secret opens.

@@ -75,16 +75,20 @@ impl<'a> KeyFace<'a> {
         Ok((self.number_in(number)?, was_unlocked == "1"))
     }
 
-    /// Adds what opens its key; returns the number of the slot.
-    pub fn add(&self, key: &NewKey<'_>) -> Result<u32> {
-        let answer = self.command(&new_words("add", key), &labelled(key), "add to the key of")?;
+    /// Adds what opens its key, beside what opens it `now`; returns the number of the slot.
+    pub fn add(&self, now: Option<&Secret>, key: &NewKey<'_>) -> Result<u32> {
+        let (kind, bytes) = of_now(now);
+        let words = format!("{} {kind} {}", new_words("add", key), bytes.len());
+        let rest = Zeroizing::new([key.label.as_bytes(), b"\n", bytes, key.secret.expose()].concat());
+        let answer = self.command(&words, &rest, "add to the key of")?;
         self.number_in(&answer)
     }
 
-    /// Removes a slot of its key, the last one only if that `destroys` it.
-    pub fn remove(&self, slot: u32, destroys: bool) -> Result<()> {
+    /// Removes a slot of its key, which that opens `now`; the last one only if that `destroys` it.
+    pub fn remove(&self, now: Option<&Secret>, slot: u32, destroys: bool) -> Result<()> {
         let verb = if destroys { "destroy" } else { "remove" };
-        self.command(&format!("{verb} {slot}"), &[], "remove a slot of the key of").map(drop)
+        let (kind, bytes) = of_now(now);
+        self.command(&format!("{verb} {slot} {kind}"), bytes, "remove a slot of the key of").map(drop)
     }
 
     fn command(&self, words: &str, rest: &[u8], doing: &str) -> Result<String> {
@@ -120,6 +124,11 @@ impl<'a> KeyFace<'a> {
             errno => Error::host(what, &io::Error::from(errno)),
         }
     }
+}
+
+/// What opens a key now; root need not know it.
+fn of_now(now: Option<&Secret>) -> (&'static str, &[u8]) {
+    now.map_or(("none", &[]), |secret| (secret.kind().name(), secret.expose()))
 }
 
 fn new_words(verb: &str, key: &NewKey<'_>) -> String {
