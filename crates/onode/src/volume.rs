@@ -329,6 +329,25 @@ impl Volume {
         self.sums.as_ref().map(|sums| sums.anchor())
     }
 
+    /// The same of all that was written up to now, which is durable then: so that no cut of power
+    /// leaves an older state than the one that is noted.
+    ///
+    /// # Errors
+    /// Those of a sync.
+    #[cfg(feature = "encryption")]
+    pub fn note_anchor(&self) -> Result<Option<keys::Anchor>> {
+        let sync = || {
+            let synced = self.files.sync();
+            synced.map_err(|error| Self::error(format!("cannot note the state of {}", self.spec), &error))
+        };
+        // What waits for write-back is a change when it is written out.
+        sync()?;
+        let anchor = self.anchor();
+        // Others may have changed something in between, which counts.
+        sync()?;
+        Ok(anchor)
+    }
+
     /// The keys of its directories; `None` of a volume that is not encrypted, within a transaction,
     /// and in a snapshot or clone, which show what is unlocked in the volume.
     #[cfg(feature = "encryption")]

@@ -61,10 +61,9 @@ pub unsafe extern "C" fn onode_note_anchor(volume: *mut OnodeHeap, buffer: *mut 
     answer(|| {
         // SAFETY: the caller's promise.
         let (volume, place) = unsafe { (volume_of(volume)?, places_of(buffer, size)?) };
-        let anchor = volume.anchor().ok_or_else(|| {
+        let anchor = volume.note_anchor()?.ok_or_else(|| {
             Failure::new(ErrorKind::Invalid, "the volume is not authenticated, or it is a snapshot or a clone")
         })?;
-        volume.files().sync()?;
         string_into(place, anchor.to_string().as_bytes())
     })
 }

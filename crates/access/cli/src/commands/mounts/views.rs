@@ -46,9 +46,7 @@ pub fn view(watched: &Watched, options: &Options, sends: &Sends, requests: &Requ
             return serde_json::to_vec(&keys.iter().map(DirectoryKeyReport::from).collect::<Vec<_>>()).ok();
         }
         "anchor" => {
-            // What is noted must be on the medium before anybody notes it.
-            let anchor = watched.volume().anchor()?;
-            watched.volume().files().sync().ok()?;
+            let anchor = watched.volume().note_anchor().ok()??;
             return serde_json::to_vec(&AnchorReport::of(watched.volume().spec(), &anchor)).ok();
         }
         "health" => return serde_json::to_vec(&HealthReport::from(watched.health())).ok(),
