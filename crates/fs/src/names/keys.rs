@@ -14,6 +14,7 @@ use crate::state::advice::Advice;
 use crate::types::InodeNumber;
 use onode_base::ErrorKind;
 use onode_object::{AttributeKey, AttributeKind, Transaction};
+use std::collections::BTreeSet;
 
 /// Attributes that one transaction removes.
 const SLOTS_AT_ONCE: usize = 256;
@@ -187,8 +188,9 @@ impl FileSystem {
     #[must_use]
     pub fn topmost_names(&self, directories: &[InodeNumber]) -> Vec<(InodeNumber, Vec<u8>)> {
         let state = &mut *self.lock();
+        let directories: BTreeSet<InodeNumber> = directories.iter().copied().collect();
         let mut names = Vec::new();
-        for number in directories {
+        for number in &directories {
             let Ok(inode) = self.node(state, *number).map(|node| node.inode) else { continue };
             let parent = InodeNumber(inode.parent);
             if !inode.is_directory() || directories.contains(&parent) {

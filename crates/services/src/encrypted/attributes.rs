@@ -10,7 +10,9 @@ use crate::encrypted::map::{Begun, is_ours, rest_key};
 use crate::plan::{UNUSED, empty_punches, punches_for};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::KEY_BYTES;
-use onode_object::{AttributeKey, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
+use onode_object::{
+    AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction,
+};
 
 const MAX: usize = Transaction::MAX_ATTRIBUTE_BYTES;
 /// How often both parts of a long value are read, if somebody changes them in between.
@@ -63,11 +65,11 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
 
     /// An attribute of the host.
     pub(super) fn open_attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        // Whether it is there is nobody's to know without the key either.
-        self.attribute_seal(object, key.kind, &Begun::new())?;
         for _ in 0..TRIES {
+            // Whether it is there is nobody's to know without the key either.
+            let seal = self.attribute_seal(object, key.kind, &Begun::new())?;
             let Some(value) = self.inner().attribute(object, key)? else { return Ok(None) };
-            if let Some(plain) = self.opened(object, key, value)? {
+            if let Some(plain) = self.opened(object, key, value, &seal)? {
                 return Ok(Some(plain));
             }
         }
@@ -75,14 +77,19 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
     }
 
     /// The value of an attribute that was just read; `None` if it is not what was sealed.
-    fn opened(&self, object: ObjectId, key: AttributeKey, mut value: Vec<u8>) -> Result<Option<Vec<u8>>> {
+    fn opened(
+        &self,
+        object: ObjectId,
+        key: AttributeKey,
+        mut value: Vec<u8>,
+        seal: &AttributeSeal,
+    ) -> Result<Option<Vec<u8>>> {
         if value.len() == MAX {
             let rest = self.inner().attribute(object, rest_key(self.keys().place(key.kind.0, key.index)))?;
             value.extend(rest.unwrap_or_default());
         }
         let context = Context::of_kind(What::Attribute, object, key.kind.0, key.index);
-        let seal = self.attribute_seal(object, key.kind, &Begun::new())?;
-        Ok(self.cipher_of(&seal).open_value(&context, &value))
+        Ok(self.cipher_of(seal).open_value(&context, &value))
     }
 
     fn cipher_of<'a>(&'a self, seal: &'a AttributeSeal) -> &'a Cipher {
@@ -99,8 +106,16 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
         found: Vec<(AttributeKey, Vec<u8>)>,
     ) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
         let mut all = Vec::with_capacity(found.len());
+        // They come in the order of their kinds.
+        let mut last: Option<(AttributeKind, AttributeSeal)> = None;
         for (key, value) in found.into_iter().filter(|(key, _)| !is_ours(*key)) {
-            match self.opened(object, key, value)? {
+            let seal = match last.take().filter(|(kind, _)| *kind == key.kind) {
+                Some((_, seal)) => seal,
+                None => self.attribute_seal(object, key.kind, &Begun::new())?,
+            };
+            let opened = self.opened(object, key, value, &seal)?;
+            last = Some((key.kind, seal));
+            match opened {
                 Some(plain) => all.push((key, plain)),
                 // Somebody may have changed it since; if nobody did it is damage.
                 None => all.extend(self.open_attribute(object, key)?.map(|plain| (key, plain))),

@@ -42,10 +42,7 @@ pub unsafe extern "C" fn onode_new_directory_key(
         // SAFETY: the caller's promise.
         let (path, key) = unsafe { (text_of(path)?, first_key_of(key)?) };
         let directory = volume.files().resolve(path, Follow::Yes)?;
-        volume.files().check_key_possible(directory).map_err(|error| Failure::new(ErrorKind::Invalid, error.detail))?;
-        let number = keyring.create(&key.new_key())?;
-        keyring.give(directory, number)?;
-        Ok(number as c_int)
+        Ok(keyring.create_for(directory, &key.new_key())? as c_int)
     })
 }
 

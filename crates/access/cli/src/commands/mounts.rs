@@ -6,6 +6,7 @@ pub mod kept;
 pub mod mount;
 pub mod mount_helper;
 pub mod sends;
+pub mod server;
 pub mod session;
 pub mod tx;
 pub mod umount;

@@ -4,10 +4,11 @@
 pub mod numbers;
 
 use crate::request::answer::Entry;
-use crate::request::convert::{attributes, inode};
+use crate::request::convert::{self, attributes, inode};
 use crate::request::place::numbers::{state, transaction};
 use fuser::{Errno, FileAttr, Generation, INodeNo};
 use onode::{Class, Error, TransactionInUse};
+use onode_base::ErrorKind;
 use onode_fs::{Attributes, FileSystem, InodeNumber};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -84,11 +85,12 @@ impl Place<'_> {
 }
 
 /// What the kernel is told instead of an error for people.
-pub(crate) const fn errno_of(error: &Error) -> Errno {
+pub(crate) fn errno_of(error: &Error) -> Errno {
     match error.class {
         Class::Conflict => Errno::EBUSY,
         Class::Exists => Errno::EEXIST,
         Class::InUse => Errno::EAGAIN,
+        Class::Key => convert::errno_of(ErrorKind::KeyNeeded),
         Class::NotFound => Errno::ENOENT,
         Class::Permission => Errno::EPERM,
         Class::VolumeFull => Errno::ENOSPC,

@@ -103,15 +103,36 @@ impl DirectoryKeyring {
     /// `Usage` for what is no such directory, or has another key; `Key` if the key is locked.
     pub fn give(&self, directory: InodeNumber, number: u32) -> Result<()> {
         let given = self.files.set_directory_key(directory, number);
-        given.map_err(|error| {
-            let told = Volume::error(format!("cannot give a directory of {} key {number}", self.spec), &error);
-            match error.kind {
-                ErrorKind::Invalid | ErrorKind::NotEmpty | ErrorKind::NotDirectory => {
-                    Error::new(Class::Usage, told.what, error.detail)
-                }
-                _ => told,
+        given.map_err(|error| self.not_given(&error, format!("key {number}")))
+    }
+
+    fn not_given(&self, error: &onode_fs::Error, key: String) -> Error {
+        let told = Volume::error(format!("cannot give a directory of {} {key}", self.spec), error);
+        match error.kind {
+            ErrorKind::Invalid | ErrorKind::NotEmpty | ErrorKind::NotDirectory => {
+                Error::new(Class::Usage, told.what, error.detail.clone())
             }
-        })
+            _ => told,
+        }
+    }
+
+    /// Makes a key for a directory without files, and gives it that; returns its number. If it
+    /// cannot have one there is none.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create) and [`give`](Self::give).
+    pub fn create_for(&self, directory: InodeNumber, key: &NewKey<'_>) -> Result<u32> {
+        // What would be refused is refused before there is a key.
+        let possible = self.files.check_key_possible(directory);
+        possible.map_err(|error| self.not_given(&error, "a key".to_owned()))?;
+        let number = self.create(key)?;
+        if let Err(error) = self.give(directory, number) {
+            for slot in self.list()?.iter().filter(|key| key.number == number).flat_map(|key| &key.slots) {
+                self.remove(number, &[slot.id()], true)?;
+            }
+            return Err(error);
+        }
+        Ok(number)
     }
 
     /// The number of the key that a file or directory needs; 0 for none.

@@ -195,8 +195,8 @@ impl Report {
             Some(_) => sealed::left_unverified(spec, medium.unverified),
             None => medium.unverified,
         };
-        if locked.max(files.locked) > 0 {
-            let count = locked.max(files.locked);
+        let count = locked.max(files.locked);
+        if count > 0 {
             unverified.push(format!("{count} files in directories whose keys are locked: --unlock FILE unlocks one"));
         }
         Ok(Self {

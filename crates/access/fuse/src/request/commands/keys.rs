@@ -22,7 +22,6 @@
 
 use super::answers::Answers;
 use super::forgetting::{Forgotten, forget};
-use crate::request::convert::errno_of as no_key;
 use crate::request::credentials::Who;
 use crate::request::place::errno_of;
 use crate::request::place::numbers::state;
@@ -30,7 +29,6 @@ use crate::transport::late::LateNotifier;
 use fuser::{Errno, INodeNo};
 use onode::keys::{DirectoryKeyring, KeyCost, LockedFiles, NewKey, Secret, SlotKind};
 use onode::{Class, Error, Result, Volume};
-use onode_base::ErrorKind;
 use onode_fs::{FileSystem, InodeNumber};
 use std::sync::Arc;
 
@@ -84,7 +82,6 @@ impl KeysOfMount {
         let done = self.done(&Command { who, directory, words, rest });
         self.answers.put(word, &done);
         done.map(drop).map_err(|error| match error.class {
-            Class::Key => no_key(ErrorKind::KeyNeeded),
             Class::InUse => Errno::EBUSY,
             _ => errno_of(&error),
         })
@@ -100,19 +97,10 @@ impl KeysOfMount {
         match *command.words.as_slice() {
             ["create", kind, memory, passes] => {
                 self.check_owner(command.who, directory)?;
-                self.check_can_have_one(directory)?;
                 let (label, bytes) = labelled(rest);
                 let (secret, cost) = (secret(kind, bytes)?, cost(command.who, memory, passes)?);
                 let key = NewKey { secret: &secret, label: &label, cost };
-                let number = keyring.create(&key)?;
-                // Whoever reads the directory would find its own files encrypted for nothing.
-                if let Err(error) = keyring.give(directory, number) {
-                    for slot in keyring.list()?.iter().filter(|key| key.number == number).flat_map(|key| &key.slots) {
-                        keyring.remove(number, &[slot.id()], true)?;
-                    }
-                    return Err(error);
-                }
-                Ok(number.to_string())
+                Ok(keyring.create_for(directory, &key)?.to_string())
             }
             ["unlock", kind] => {
                 let number = Some(keyring.number_of(directory)?).filter(|number| *number != 0);
@@ -192,13 +180,6 @@ impl KeysOfMount {
             return Ok(());
         }
         Err(Error::new(Class::Permission, what, "only root and the owner of its topmost directory may"))
-    }
-
-    /// What would be refused is refused before there is a key.
-    fn check_can_have_one(&self, directory: InodeNumber) -> Result<()> {
-        let what = "cannot give the directory a key";
-        let checked = self.files.check_key_possible(directory);
-        checked.map_err(|error| Error::new(Class::Usage, what, error.detail))
     }
 }
 

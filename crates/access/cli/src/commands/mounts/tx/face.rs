@@ -3,11 +3,10 @@
 //! What is to be done is an attribute of the folder; what came of it is another one, named by a
 //! word that this process chose. The errors of the host say less.
 
+use crate::commands::mounts::server::{self, Unanswered};
 use crate::commands::mounts::tx::Listed;
-use crate::commands::state::ask::{self, Unanswered};
 use crate::location;
 use onode::{Class, Error, Result};
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
@@ -32,18 +31,12 @@ impl TransactionsFace {
         let what = || format!("cannot {doing} {}", path.display());
         if path.is_dir() || onode_fuse::is_dead(path) {
             let path = path.canonicalize().map_err(|error| Error::host(what(), &error))?;
-            for mount in path.ancestors() {
-                let Some(mounted) = onode_fuse::mounted_at(mount)? else { continue };
-                if !mounted.is_ours() {
-                    break;
-                }
-                let below = path.strip_prefix(mount).map(Path::to_path_buf).unwrap_or_default();
-                if below.starts_with(".onode") {
-                    return Err(Error::new(Class::Usage, what(), "it is within one already"));
-                }
-                return Ok(Self { mount: mount.to_path_buf(), below });
+            let mount = server::mount_above(&path, &what)?;
+            let below = path.strip_prefix(&mount).map(Path::to_path_buf).unwrap_or_default();
+            if below.starts_with(".onode") {
+                return Err(Error::new(Class::Usage, what(), "it is within one already"));
             }
-            return Err(onode_fuse::no_mount(what()));
+            return Ok(Self { mount, below });
         }
         let spec = location::spec(target)?;
         match onode_fuse::mount_of(&spec) {
@@ -77,12 +70,8 @@ impl TransactionsFace {
         self.command("abort", id, "abort a transaction on").map(drop)
     }
 
-    /// Has the kernel hand on what it holds back itself: what was stored through mappings.
     fn flush(&self, doing: &str) -> Result<()> {
-        let failed = |errno| self.failed(doing, errno);
-        let (flags, mode) = (OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let directory = rustix::fs::open(&self.mount, flags, mode).map_err(failed)?;
-        rustix::fs::syncfs(&directory).map_err(failed)
+        server::flush(&self.mount).map_err(|errno| self.failed(doing, errno))
     }
 
     /// Those that are open.
@@ -106,9 +95,9 @@ impl TransactionsFace {
 
     /// Has the server do something; returns the number that it answers.
     fn command(&self, verb: &str, number: u64, doing: &str) -> Result<u64> {
-        let word = ask::own_word();
+        let word = server::own_word();
         let value = format!("{verb} {number} {word}");
-        match ask::answered(&self.mount.join(FOLDER), COMMAND, value.as_bytes(), &word) {
+        match server::answered(&self.mount.join(FOLDER), COMMAND, value.as_bytes(), &word) {
             Ok(id) => id.parse().map_err(|_| self.failed(doing, Errno::PROTO)),
             Err(Unanswered::Refused(error)) => Err(error),
             Err(Unanswered::Failed(errno)) => Err(self.failed(doing, errno)),

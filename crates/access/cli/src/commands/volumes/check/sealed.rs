@@ -48,7 +48,10 @@ impl Sealed {
             };
             from = some.last().and_then(|last| last.0.checked_add(1)).map(ObjectId);
             for object in some {
-                it.object(device, object, &mut buffer)?;
+                match it.object(device, object, &mut buffer) {
+                    Err(error) if error.kind == ErrorKind::KeyNeeded => it.locked += 1,
+                    read => read?,
+                }
                 bar.inc(1);
             }
         }
@@ -65,14 +68,7 @@ impl Sealed {
         };
         let mut offset = 0;
         while offset < size {
-            let found = match device.extents(object, offset, 1) {
-                Err(error) if error.kind == ErrorKind::KeyNeeded => {
-                    self.locked += 1;
-                    break;
-                }
-                found => found?,
-            };
-            let Some((start, length)) = found.first().copied() else { break };
+            let Some((start, length)) = device.extents(object, offset, 1)?.first().copied() else { break };
             let (start, end) = (start.max(offset), (start + length).min(size));
             let wanted = (end - start).min(PIECE as u64);
             offset = match device.read(object, start, &mut buffer[..wanted as usize]) {
@@ -88,10 +84,6 @@ impl Sealed {
                         ..Found::error("content", "corrupt", error.detail)
                     });
                     damaged.end.max(start + 1)
-                }
-                Err(error) if error.kind == ErrorKind::KeyNeeded => {
-                    self.locked += 1;
-                    break;
                 }
                 Err(error) => return Err(error),
             };

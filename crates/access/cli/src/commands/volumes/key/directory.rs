@@ -50,14 +50,12 @@ impl Directory<'_> {
             }
             Self::OfImage(inside) => inside.work(|volume, keyring| {
                 let directory = inside.number(volume)?;
+                // Who cannot have one is told before a new passphrase has been thought of.
                 volume.files().check_key_possible(directory).map_err(|error| {
                     Error::new(Class::Usage, format!("cannot give {self} a key"), error.detail)
                         .hint("make a new directory: onode mkdir IMAGE DIRECTORY")
                 })?;
-                added.with_new_key(|key| {
-                    let number = keyring.create(key)?;
-                    keyring.give(directory, number).map(|()| number)
-                })
+                added.with_new_key(|key| keyring.create_for(directory, key))
             }),
         }?;
         let text = format!("{self} has key {number}: what is made in it needs it");

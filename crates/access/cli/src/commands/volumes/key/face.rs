@@ -1,10 +1,9 @@
 //! The attribute of a directory by which the server of a mount is told what to do with its key. The
 //! secret goes in the value: no other program sees it.
 
-use crate::commands::state::ask;
+use crate::commands::mounts::server;
 use onode::keys::{NewKey, Secret};
 use onode::{Class, Error, Result};
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,14 +29,7 @@ impl<'a> KeyFace<'a> {
                 .hint("mount the volume first: onode mount IMAGE DIR"));
         }
         let path = directory.canonicalize().map_err(|error| Error::host(what(), &error))?;
-        for mount in path.ancestors() {
-            let Some(mounted) = onode_fuse::mounted_at(mount)? else { continue };
-            if !mounted.is_ours() {
-                break;
-            }
-            return Ok(Self { directory, mount: mount.to_owned() });
-        }
-        Err(onode_fuse::no_mount(what()))
+        Ok(Self { directory, mount: server::mount_above(&path, &what)? })
     }
 
     /// Where the volume is mounted.
@@ -67,9 +59,7 @@ impl<'a> KeyFace<'a> {
     /// Locks its key; returns its number, and whether it was unlocked.
     pub fn lock(&self) -> Result<(u32, bool)> {
         // What the kernel holds back itself, of mappings, could not be stored any more.
-        let (flags, mode) = (OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let synced = rustix::fs::open(&self.mount, flags, mode).and_then(rustix::fs::syncfs);
-        synced.map_err(|errno| self.failed("lock the key of", errno))?;
+        server::flush(&self.mount).map_err(|errno| self.failed("lock the key of", errno))?;
         let answer = self.command("lock", &[], "lock the key of")?;
         let (number, was_unlocked) = answer.split_once(' ').unwrap_or((&answer, "0"));
         Ok((self.number_in(number)?, was_unlocked == "1"))
@@ -92,18 +82,18 @@ impl<'a> KeyFace<'a> {
     }
 
     fn command(&self, words: &str, rest: &[u8], doing: &str) -> Result<String> {
-        let word = ask::own_word();
+        let word = server::own_word();
         let mut value = Zeroizing::new(Vec::with_capacity(words.len() + word.len() + rest.len() + 2));
         value.extend_from_slice(format!("{words} {word}\n").as_bytes());
         value.extend_from_slice(rest);
-        ask::answered(self.directory, COMMAND, &value, &word).map_err(|error| match error {
+        server::answered(self.directory, COMMAND, &value, &word).map_err(|error| match error {
             // Hints of the server do not come along.
-            ask::Unanswered::Refused(error) if matches!(error.class, Class::Usage | Class::NotFound) => {
+            server::Unanswered::Refused(error) if matches!(error.class, Class::Usage | Class::NotFound) => {
                 let directory = self.directory.display();
                 error.hint(format!("`onode key list {directory}` shows its key and what opens it"))
             }
-            ask::Unanswered::Refused(error) => error,
-            ask::Unanswered::Failed(errno) => self.failed(doing, errno),
+            server::Unanswered::Refused(error) => error,
+            server::Unanswered::Failed(errno) => self.failed(doing, errno),
         })
     }
 
