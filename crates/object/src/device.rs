@@ -5,7 +5,7 @@ mod forward;
 use crate::durability::{Durability, SyncScope};
 use crate::error::Result;
 use crate::health::Health;
-use crate::hints::{Compression, Hints};
+use crate::hints::{Compression, Hints, ParityChoice};
 use crate::id::{AttributeKey, ObjectId};
 use crate::powers::{Attach, Decision, Erase, Inspect, MapObjects, Place, Resize, Scrub, Share};
 use crate::transaction::Transaction;
@@ -60,6 +60,14 @@ pub struct Demand {
 impl Demand {
     /// The unit of `blocks`.
     pub const BLOCK_BYTES: u64 = 4096;
+
+    /// Bytes that devices usually need for it.
+    #[must_use]
+    pub const fn usual_bytes(&self) -> u64 {
+        const ENTRY_BYTES: u64 = 64;
+        const RANGE_BYTES: u64 = 128;
+        self.entry_bytes + self.entries * ENTRY_BYTES + self.bytes + self.ranges * RANGE_BYTES
+    }
 }
 
 /// What a device is, for reports.
@@ -166,9 +174,7 @@ pub trait ObjectDevice: Send + Sync {
     /// How many bytes of [`Space::available`] must be left for that, so that it is not refused for
     /// space. An upper bound: who accepts data before the device has them sets so much aside.
     fn space_for(&self, demand: &Demand) -> u64 {
-        const ENTRY_BYTES: u64 = 64;
-        const RANGE_BYTES: u64 = 128;
-        demand.entry_bytes + demand.entries * ENTRY_BYTES + demand.bytes + demand.ranges * RANGE_BYTES
+        demand.usual_bytes()
     }
 
     /// How many bytes of [`Space::available`] must be left for a change that puts as much in the
@@ -221,6 +227,11 @@ pub trait ObjectDevice: Send + Sync {
     /// How content is compressed where its hints leave it open; `None` if the device heeds no such
     /// hint.
     fn compression(&self) -> Option<Compression> {
+        None
+    }
+
+    /// How many pages of parity objects may choose; `None` if the device heeds no such hint.
+    fn parity(&self) -> Option<ParityChoice> {
         None
     }
 

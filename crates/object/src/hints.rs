@@ -151,7 +151,8 @@ pub struct Hints {
     pub embed: bool,
     /// Whether to compress.
     pub compression: Compression,
-    /// Parity pages per group; 0 for none.
+    /// Pages of parity in each group of pages; 0 leaves it to the device,
+    /// [`NO_PARITY`](Self::NO_PARITY) wishes none.
     pub parity_pages: u8,
     /// The number of the key that is needed beside that of an encrypted volume; 0 for none. There
     /// an object keeps the one that it was made with, and is not made if that is not unlocked;
@@ -159,6 +160,20 @@ pub struct Hints {
     pub encryption_key: u32,
     /// Section or tier to place the object in; 0 leaves it to the device.
     pub placement_class: u16,
+}
+
+/// How many pages of parity objects may choose for each group of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ParityChoice {
+    /// The most, which all have that is not an object's own content.
+    pub most: u8,
+    /// For objects that wish nothing.
+    pub usual: u8,
+}
+
+impl Hints {
+    /// That no pages of parity are wished, whatever is usual.
+    pub const NO_PARITY: u8 = u8::MAX;
 }
 
 macro_rules! from_byte {

@@ -30,7 +30,7 @@ pub use device::{Demand, DeviceInfo, Maintenance, ObjectDevice, ObjectStat, Spac
 pub use durability::{Durability, SyncScope};
 pub use error::{Error, ErrorKind, Result};
 pub use health::{Condition, Health, Severity};
-pub use hints::{Compression, Hints, Lifetime, ObjectKind, Temperature};
+pub use hints::{Compression, Hints, Lifetime, ObjectKind, ParityChoice, Temperature};
 pub use id::{AttributeKey, AttributeKind, ObjectId};
 pub use placement::{Acknowledge, Placement, Target};
 pub use powers::{Setting, Settings};

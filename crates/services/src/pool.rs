@@ -53,7 +53,7 @@ use onode_object::powers::{Decision, Inspect, Resize, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice,
-    ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+    ObjectId, ObjectStat, ParityChoice, Result, Space, SyncScope, Transaction,
 };
 use std::collections::BTreeSet;
 
@@ -276,6 +276,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
 
     fn compression(&self) -> Option<Compression> {
         self.members.iter().find_map(|member| member.device.compression())
+    }
+
+    fn parity(&self) -> Option<ParityChoice> {
+        self.members.iter().find_map(|member| member.device.parity())
     }
 
     fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {

@@ -413,7 +413,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     forward_device! {
         self => self.inner;
-        info, reserve_ids, sync, close, health, compression, map_objects, share, place, attachment, resizing,
+        info, reserve_ids, sync, close, health, compression, parity, map_objects, share, place, attachment, resizing,
         scrub, inspect, erase
     }
 }

@@ -37,7 +37,7 @@ macro_rules! forward_device {
             $self => $to;
             info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
             extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain,
-            close, health, compression, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
+            close, health, compression, parity, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
         }
     };
@@ -160,6 +160,11 @@ macro_rules! forward_device {
     (@ compression $self:ident $to:expr) => {
         fn compression(&$self) -> Option<$crate::Compression> {
             $to.compression()
+        }
+    };
+    (@ parity $self:ident $to:expr) => {
+        fn parity(&$self) -> Option<$crate::ParityChoice> {
+            $to.parity()
         }
     };
     (@ has_directory_keys $self:ident $to:expr) => {

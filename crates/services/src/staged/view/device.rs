@@ -7,7 +7,7 @@ use crate::turn::Turn;
 use onode_object::validate::{Admission, never_needs_space, validate};
 use onode_object::{
     AttributeKey, Compression, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, Mutation,
-    ObjectDevice, ObjectId, ObjectStat, Result, Space, SyncScope, Transaction,
+    ObjectDevice, ObjectId, ObjectStat, ParityChoice, Result, Space, SyncScope, Transaction,
 };
 
 /// Content that stays in memory, beyond what may, because it finds no room elsewhere.
@@ -167,5 +167,9 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
 
     fn compression(&self) -> Option<Compression> {
         self.staged.inner.compression()
+    }
+
+    fn parity(&self) -> Option<ParityChoice> {
+        self.staged.inner.parity()
     }
 }
