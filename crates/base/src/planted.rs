@@ -134,6 +134,14 @@ bugs! {
     ParityLastRowOmitted,
     /// flash: parity is computed without the trailers of pages.
     ParityWithoutTrailers,
+    /// flash: content goes where it usually does, whatever parity its object wishes.
+    WishIgnored,
+    /// flash: what was written before its object wished another parity stays where it is.
+    WishForgotten,
+    /// flash: a crash forgets that content is to move for another parity.
+    WishUnstored,
+    /// flash: the record of an opened segment says nothing of its parity.
+    WishOpenedUnlogged,
     /// flash: a damaged page is not looked for in its row.
     ParityUnused,
     /// flash: what was found again from parity stays where it was.

@@ -161,7 +161,8 @@ impl Bench {
                     blocks: None,
                     uuid: UUID,
                     blocks_per_segment: shape.blocks_per_segment.and_then(|blocks| u16::try_from(blocks).ok()),
-                    parity_pages: shape.parity.and_then(|pages| u8::try_from(pages).ok()).unwrap_or(0),
+                    parity_pages: shape.parity.map_or(0, |parity| parity.most),
+                    chosen_parity: shape.parity.and_then(|parity| parity.usual),
                     policies: *policies,
                 };
                 media.chip = Some(chip.clone());

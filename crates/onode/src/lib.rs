@@ -56,7 +56,7 @@ pub use open::scm::memory::{self, MappedSpace};
 pub use open::scm::spaces::Spaces;
 pub use spec::Spec;
 #[cfg(feature = "flash")]
-pub use spec::flash::{Beside, Flash, Medium, Policies, Shape, wear_of};
+pub use spec::flash::{Beside, Flash, Medium, Parity, Policies, Shape, wear_of};
 #[cfg(feature = "scm")]
 pub use spec::memory::Memory;
 #[cfg(feature = "pool")]

@@ -106,7 +106,7 @@ impl Kind for Flash {
             }
             from = report.next;
         }
-        Ok(())
+        check_wishes(device)
     }
 
     // A program is durable when it returns.
@@ -149,5 +149,27 @@ impl Kind for Flash {
         let begun = device.begin_commit(transaction.clone(), durability);
         let rest = |unsynced| -> Rest<FlashDevice> { Box::new(move |device| device.end_commit(unsynced)) };
         Some(begun.map(|unsynced| unsynced.map(rest)))
+    }
+}
+
+/// That content has the parity that its object wishes, or the device knows that some has not.
+fn check_wishes(device: &FlashDevice) -> Result<(), Violation> {
+    let counters = device.inspect().map_or_else(Vec::new, |inspect| inspect.counters());
+    let is_pending = counters.iter().any(|(name, value)| name == "parity_pending" && *value > 0);
+    if device.parity().is_none() || is_pending {
+        return Ok(());
+    }
+    let mut from = ObjectId(0);
+    loop {
+        let objects = device.list(from, 256).map_err(unexpected("list"))?;
+        for &object in &objects {
+            let other = device.other_parity(object).map_err(unexpected("look at parity"))?;
+            if other > 0 {
+                let why = format!("{other} bytes of {object} have another parity than it wishes, and nothing moves");
+                return Err(Violation::new("parity", why));
+            }
+        }
+        let Some(last) = objects.last() else { return Ok(()) };
+        from = ObjectId(last.0 + 1);
     }
 }

@@ -17,12 +17,14 @@ pub struct Shape {
     pub blocks_per_segment: Option<u16>,
     /// Pages of parity in each row.
     pub parity_pages: u8,
+    /// If objects choose, what those have that wish nothing.
+    pub chosen_parity: Option<u8>,
 }
 
 /// A chip with pages of `page` bytes and `spare` ones, and `blocks` of so many `pages`.
 const fn shape(name: &'static str, page: u32, spare: u32, pages: u32, blocks: u32) -> Shape {
     let geometry = Geometry { page_bytes: page, spare_bytes: spare, pages_per_block: pages, blocks, chips: 1 };
-    Shape { name, geometry, blocks_per_segment: None, parity_pages: 0 }
+    Shape { name, geometry, blocks_per_segment: None, parity_pages: 0, chosen_parity: None }
 }
 
 /// Two chips, whose blocks make segments of two.
@@ -36,8 +38,13 @@ const fn with_parity(one: Shape, blocks: u16, parity: u8) -> Shape {
     Shape { blocks_per_segment: Some(blocks), parity_pages: parity, ..one }
 }
 
+/// A chip on which objects choose their parity; `usual` have those that wish nothing.
+const fn with_choice(one: Shape, usual: u8) -> Shape {
+    Shape { chosen_parity: Some(usual), ..one }
+}
+
 /// All shapes.
-pub const SHAPES: [Shape; 11] = [
+pub const SHAPES: [Shape; 13] = [
     shape("tiny", 512, 0, 8, 64),
     shape("spare", 512, 64, 8, 100),
     two_chips(),
@@ -49,6 +56,8 @@ pub const SHAPES: [Shape; 11] = [
     shape("huge", 16384, 0, 256, 24),
     with_parity(shape("parity", 512, 64, 4, 240), 4, 1),
     with_parity(shape("parity-bare", 512, 0, 4, 320), 5, 2),
+    with_choice(with_parity(shape("parity-chosen", 512, 64, 4, 320), 5, 2), 0),
+    with_choice(with_parity(shape("parity-wished", 512, 0, 4, 320), 6, 3), 1),
 ];
 
 /// The shape of that name.

@@ -112,6 +112,7 @@ impl Variant {
             blocks: None,
             blocks_per_segment: shape.blocks_per_segment,
             parity_pages: shape.parity_pages,
+            chosen_parity: shape.chosen_parity,
             policies: Policies { placement: Some(self.placement), victim: Some(self.victim), wear: Some(self.wear) },
         }
     }

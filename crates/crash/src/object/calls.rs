@@ -24,11 +24,15 @@ fn bytes(prng: &mut Prng, most: u64) -> Vec<u8> {
     content(prng, length.min(most) as usize)
 }
 
-fn hints(prng: &mut Prng) -> Hints {
+fn hints(device: &dyn ObjectDevice, prng: &mut Prng) -> Hints {
     let kind =
         [ObjectKind::Unknown, ObjectKind::Data, ObjectKind::Directory, ObjectKind::Memory][prng.below(4) as usize];
     let compression = if prng.chance(1, 2) { Compression::Auto } else { Compression::Never };
-    Hints { kind, compression, expected_size: prng.below(3) * 1000, embed: prng.chance(1, 2), ..Hints::default() }
+    let usual =
+        Hints { kind, compression, expected_size: prng.below(3) * 1000, embed: prng.chance(1, 2), ..Hints::default() };
+    // More is drawn only where it means something: elsewhere the same seeds do what they did.
+    let parity_pages = device.parity().map_or(0, |_| [0, Hints::NO_PARITY, 1, 2, 3][prng.below(5) as usize]);
+    Hints { parity_pages, ..usual }
 }
 
 fn key(prng: &mut Prng) -> AttributeKey {
@@ -53,7 +57,13 @@ fn value(old: Option<&Vec<u8>>, prng: &mut Prng) -> Vec<u8> {
 }
 
 /// A change of an object that is there.
-fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Mutation {
+fn change(
+    device: &dyn ObjectDevice,
+    object: ObjectId,
+    state: &ObjectState,
+    profile: &Profile,
+    prng: &mut Prng,
+) -> Mutation {
     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
     if profile.reads > 0 && prng.chance(profile.reads, 100) {
         return Mutation::SetAccessTime { object, time: prng.below(1 << 20) };
@@ -61,7 +71,7 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
     if prng.chance(profile.attributes, 100) {
         return match prng.below(5) {
             0 => Mutation::RemoveAttribute { object, key: key(prng) },
-            1 => Mutation::SetHints { object, hints: hints(prng) },
+            1 => Mutation::SetHints { object, hints: hints(device, prng) },
             _ => {
                 let key = key(prng);
                 let old = state.objects.get(&object).and_then(|one| one.attributes.get(&key));
@@ -88,7 +98,13 @@ fn change(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut P
 
 /// An object is made again: one that is gone, or one that goes at once. Its new content and
 /// attributes are like the old ones or anything.
-fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Vec<Mutation> {
+fn remake(
+    device: &dyn ObjectDevice,
+    known: Option<ObjectId>,
+    state: &ObjectState,
+    profile: &Profile,
+    prng: &mut Prng,
+) -> Vec<Mutation> {
     let gone: Vec<ObjectId> = state.gone().collect();
     let mut mutations = Vec::new();
     let object = match known {
@@ -103,7 +119,7 @@ fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng:
         _ if gone.is_empty() => return mutations,
         _ => gone[prng.below(gone.len() as u64) as usize],
     };
-    mutations.push(Mutation::Create { object, hints: hints(prng) });
+    mutations.push(Mutation::Create { object, hints: hints(device, prng) });
     let old = state.objects.get(&object);
     for (key, before) in old.iter().flat_map(|old| &old.attributes).take(prng.below(3) as usize) {
         mutations.push(Mutation::SetAttribute { object, key: *key, value: value(Some(before), prng) });
@@ -121,7 +137,13 @@ fn remake(known: Option<ObjectId>, state: &ObjectState, profile: &Profile, prng:
 
 /// Content of an object moves to a relative, which is made if it is a version; mostly something is
 /// written in its place.
-fn move_content(object: ObjectId, state: &ObjectState, profile: &Profile, prng: &mut Prng) -> Vec<Mutation> {
+fn move_content(
+    device: &dyn ObjectDevice,
+    object: ObjectId,
+    state: &ObjectState,
+    profile: &Profile,
+    prng: &mut Prng,
+) -> Vec<Mutation> {
     let origin = object.origin();
     let version = origin.version(prng.below(3) as u32).unwrap_or(origin);
     let to = if prng.chance(1, 4) { origin } else { version };
@@ -130,7 +152,7 @@ fn move_content(object: ObjectId, state: &ObjectState, profile: &Profile, prng: 
         return mutations;
     }
     if !state.objects.contains_key(&to) {
-        mutations.push(Mutation::Create { object: to, hints: hints(prng) });
+        mutations.push(Mutation::Create { object: to, hints: hints(device, prng) });
     }
     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
     let (offset, length) = match prng.below(4) {
@@ -170,8 +192,12 @@ pub fn transaction<M>(
         let is_full = state.bytes() >= aim_bytes;
         let known = any_object(&state, prng);
         let mutations = match known {
-            _ if profile.remakes > 0 && prng.chance(profile.remakes, 100) => remake(known, &state, profile, prng),
-            Some(object) if moves && prng.chance(profile.moves, 100) => move_content(object, &state, profile, prng),
+            _ if profile.remakes > 0 && prng.chance(profile.remakes, 100) => {
+                remake(device, known, &state, profile, prng)
+            }
+            Some(object) if moves && prng.chance(profile.moves, 100) => {
+                move_content(device, object, &state, profile, prng)
+            }
             Some(object) if is_full && prng.chance(1, 2) => {
                 vec![if prng.chance(1, 3) {
                     let size = state.objects.get(&object).map_or(0, |one| one.content.len() as u64);
@@ -182,14 +208,14 @@ pub fn transaction<M>(
             }
             Some(object) if prng.chance(1, profile.removals) => vec![Mutation::Remove { object }],
             Some(object) if count >= profile.objects || prng.chance(3, 4) => {
-                vec![change(object, &state, profile, prng)]
+                vec![change(device, object, &state, profile, prng)]
             }
             _ => {
                 let id = device.reserve_ids(1)?;
                 if id <= state.highest || id < ObjectId::FIRST_FREE {
                     return Ok(None);
                 }
-                vec![Mutation::Create { object: id, hints: hints(prng) }]
+                vec![Mutation::Create { object: id, hints: hints(device, prng) }]
             }
         };
         for mutation in mutations {

@@ -12,6 +12,7 @@ pub mod moving;
 pub mod pace;
 pub mod patrol;
 pub mod refresh;
+pub mod reprotect;
 mod shrinking;
 mod steps;
 
@@ -21,6 +22,7 @@ use crate::cleaner::levelling::Levelling;
 use crate::cleaner::moving::items_on;
 use crate::cleaner::patrol::Patrol;
 use crate::cleaner::refresh::Refresh;
+use crate::cleaner::reprotect::Reprotect;
 use crate::log::Log;
 use crate::medium::format::FEATURE_VERSIONS;
 use crate::policy::{Chooser, Stream};
@@ -141,6 +143,8 @@ pub struct Cleaner {
     refresh: Refresh,
     /// What finds that of what nobody reads.
     patrol: Patrol,
+    /// What has to move for another parity.
+    reprotect: Reprotect,
     /// The stale bytes after a round of background cleaning that gained nothing, if the last did.
     fruitless: Option<u64>,
     /// How long commits waited for the cleaner.
@@ -159,6 +163,7 @@ impl Cleaner {
             levelling: Levelling::default(),
             refresh: Refresh::default(),
             patrol: Patrol::default(),
+            reprotect: Reprotect::default(),
             fruitless: None,
             stalls: LatencyHistogram::default(),
             cleaned: Cleaned::default(),
@@ -254,7 +259,7 @@ impl Cleaner {
     pub fn clean_step(&mut self, volume: &mut Volume<'_>, bytes: u64) -> Result<bool> {
         let Some(mut cleaning) = self.cleaning.take() else { return Ok(true) };
         let segment = cleaning.segment;
-        let base = u64::from(segment) * volume.log.layout().segment_bytes();
+        let base = volume.log.start_of(segment);
         let moved = volume.log.moved_content();
         let mut ahead = Ahead::default();
         loop {
@@ -340,7 +345,9 @@ impl Cleaner {
     fn reserve_ends(&self, volume: &Volume<'_>, segment: u32) -> bool {
         let step = u64::from(MOVED_PAGES * volume.log.layout().payload_bytes);
         let opens = volume.log.table().get(segment).stream != Stream::Index && volume.log.moving_room() < step;
-        !volume.room().can_write_nodes(0, u32::from(opens))
+        // Content of an unusual parity may be what goes on, each in a segment of its own.
+        let unusual = volume.log.layout().unusual_parities();
+        !volume.room().can_write_nodes(0, u32::from(opens) + unusual)
     }
 
     /// Whether writing is allowed, and there is room for what is on a segment.

@@ -20,6 +20,7 @@ use crate::index::Index;
 use crate::index::read::check_host_object;
 use crate::log::Log;
 use crate::medium::format::FEATURE_MEMORY;
+use crate::medium::layout::ChosenParity;
 use crate::options::{FormatOptions, MountOptions};
 use crate::space::pins::Pinned;
 use crate::tools::decide::decisions;
@@ -28,19 +29,25 @@ use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{Mutex, rank};
 use onode_media::{Gap, IoTag, Nand};
 use onode_object::powers::{Attach, Decision, Inspect, Resize, Scrub};
 use onode_object::validate::reserve;
 use onode_object::{
-    AttributeKey, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat, Result, Space,
-    SyncScope, Transaction,
+    AttributeKey, Demand, DeviceInfo, Durability, Health, Maintenance, ObjectDevice, ObjectId, ObjectStat,
+    ParityChoice, Result, Space, SyncScope, Transaction,
 };
 
 /// Units of deferred changes that background work applies at once.
 const APPLIED_AT_ONCE: u32 = 16;
+
+/// Steps of moving for another parity when the volume is closed: at most 64 MiB, and what is left
+/// then goes on after the next mount.
+const REPROTECTED_AT_CLOSE: u32 = 512;
 
 /// What a call gets without waiting for another.
 #[doc(hidden)]
@@ -60,6 +67,10 @@ pub struct AtOnce {
 pub struct FlashDevice {
     /// How far flushes have come; who takes both locks takes this one first.
     pub(crate) syncs: Mutex<Syncs, rank::FlashSyncs>,
+    /// How objects choose their parity, which no change of the size changes.
+    chosen: Option<ChosenParity>,
+    /// Content may have another parity than its object wishes.
+    parity_pending: Arc<AtomicBool>,
     /// The state.
     pub(crate) core: Mutex<Core, rank::FlashState>,
 }
@@ -99,9 +110,24 @@ impl FlashDevice {
         AtOnce { state: true, syncs, free_segments, commits: core.written().0 }
     }
 
+    /// How many bytes of an object have another parity than it wishes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Media`.
+    #[doc(hidden)]
+    pub fn other_parity(&self, object: ObjectId) -> Result<u64> {
+        let mut core = self.core()?;
+        let hints = core.next_stream(object)?.1.hints;
+        Ok(core.other_parity(object, &hints)?.0)
+    }
+
     /// The device over a state.
-    pub(crate) fn over(core: Core) -> Self {
-        Self { syncs: Mutex::default(), core: Mutex::new(core) }
+    pub(crate) fn over(mut core: Core) -> Self {
+        if core.checkpoints().parity_pending() {
+            core.parts().0.reprotect_mut().note_all();
+        }
+        let (chosen, parity_pending) = (core.log().layout().chosen(), core.checkpoints().share_parity_pending());
+        Self { chosen, parity_pending, syncs: Mutex::default(), core: Mutex::new(core) }
     }
 }
 
@@ -116,7 +142,10 @@ impl ObjectDevice for FlashDevice {
         });
         let parity = match layout.parity_pages {
             0 => String::new(),
-            pages => format!(", {pages} of {} pages parity", layout.blocks_per_segment),
+            most => {
+                let least = layout.chosen_parity.map_or(String::new(), |_| String::from("0 to "));
+                format!(", {least}{most} of {} pages parity", layout.blocks_per_segment)
+            }
         };
         DeviceInfo {
             kind: if core.checkpoints().has_feature(FEATURE_MEMORY) { "flash+scm" } else { "flash" },
@@ -198,6 +227,19 @@ impl ObjectDevice for FlashDevice {
         core.room().space(core.checkpoints().memory_allows(core.index(), core.log()))
     }
 
+    fn space_for(&self, demand: &Demand) -> u64 {
+        // Asked for each write: nobody waits for the device here.
+        self.chosen.map_or(demand.usual_bytes(), |chosen| chosen.bytes_for_any(demand.usual_bytes()))
+    }
+
+    fn space_to_replace(&self, bytes: u64) -> u64 {
+        // What has the parity that is wished is replaced by what takes as much.
+        match self.chosen.filter(|_| self.parity_pending.load(Ordering::Relaxed)) {
+            Some(chosen) => chosen.bytes_for_any(bytes),
+            None => 0,
+        }
+    }
+
     fn health(&self) -> Health {
         let mut core = self.core.lock();
         // A device that takes no changes has no background work, which would ask otherwise.
@@ -213,16 +255,17 @@ impl ObjectDevice for FlashDevice {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        let (has_moved, has_refreshed) = {
+        let (has_moved, has_refreshed, more_parity) = {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
             let has_moved = cleaner.move_doubtful(&mut volume)?;
             cleaner.patrol_some(&mut volume)?;
-            (has_moved, core.refresh()?)
+            let more_parity = cleaner.reprotect_some(&mut volume)?;
+            (has_moved, core.refresh()?, more_parity)
         };
         report.done += u32::from(has_moved) + u32::from(has_refreshed);
-        report.more = has_refreshed || has_moved && self.core.lock().log().doubtful_segment().is_some();
+        report.more = has_refreshed || more_parity || has_moved && self.core.lock().log().doubtful_segment().is_some();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
@@ -256,12 +299,23 @@ impl ObjectDevice for FlashDevice {
     fn close(&self) -> Result<()> {
         // A flush that goes on beside the lock is over before the volume is.
         let _syncs = self.syncs.lock();
-        self.core.lock().close()
+        let mut core = self.core.lock();
+        let (cleaner, mut volume) = core.parts();
+        for _ in 0..REPROTECTED_AT_CLOSE {
+            if !cleaner.reprotect_some(&mut volume)? {
+                break;
+            }
+        }
+        core.close()
     }
 
     fn decisions(&self, object: ObjectId) -> Result<Vec<Decision>> {
         check_host_object(object)?;
         decisions(&mut *self.core()?, object)
+    }
+
+    fn parity(&self) -> Option<ParityChoice> {
+        self.chosen.map(|chosen| chosen.choice)
     }
 
     fn attachment(&self) -> Option<&dyn Attach> {

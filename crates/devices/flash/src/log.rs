@@ -51,6 +51,8 @@ use waiting::WaitingPages;
 pub struct OpenSegment {
     segment: u32,
     sequence: u32,
+    /// Pages of parity in each of its rows.
+    parity: u8,
     /// The first page that is not programmed yet.
     page: u32,
     /// Content of that page and, except in the journal, of those after it.
@@ -69,7 +71,12 @@ impl OpenSegment {
     /// Where the next byte of content goes: page, and byte of that page.
     fn position(&self, payload: usize) -> (SegmentPage, usize) {
         let page = self.page + (self.front.len() / payload) as u32;
-        (SegmentPage { segment: self.segment, page }, self.front.len() % payload)
+        (SegmentPage { page, ..self.at() }, self.front.len() % payload)
+    }
+
+    /// The first page that is not programmed yet.
+    const fn at(&self) -> SegmentPage {
+        SegmentPage { segment: self.segment, page: self.page, parity: self.parity }
     }
 }
 
@@ -160,8 +167,8 @@ impl Log {
     /// Segment and page at which the journal goes on, and the sequence number there.
     pub fn journal_position(&self) -> (SegmentPage, u32) {
         match &self.open[Stream::Journal as usize] {
-            Some(open) => (SegmentPage { segment: open.segment, page: open.page }, open.sequence),
-            None => (SegmentPage { segment: self.next_journal.0, page: 0 }, self.next_journal.1),
+            Some(open) => (open.at(), open.sequence),
+            None => (self.store.layout().page(Stream::Journal, self.next_journal.0, 0), self.next_journal.1),
         }
     }
 
@@ -197,6 +204,7 @@ impl Log {
         let opened = OpenSegment {
             segment,
             sequence,
+            parity: self.store.layout().parity_of(stream),
             page: 0,
             front: Vec::new(),
             records: Vec::new(),
@@ -226,7 +234,8 @@ impl Log {
             return Ok(());
         }
         let erases = self.table.get(segment).erases;
-        self.append_record(&Record::Opened { segment, sequence, erases })
+        let stream = if is_planted(Bug::WishOpenedUnlogged) { Stream::Data } else { stream };
+        self.append_record(&Record::Opened { segment, sequence, erases, stream })
     }
 
     /// Finds, erases and enters a free segment.
@@ -259,7 +268,7 @@ impl Log {
         let (at, _) = open.position(self.payload());
         let summary = size_of::<SummaryHeader>() + open.items.bytes_with_one_more();
         let summary_pages = summary.div_ceil(self.payload()) as u32;
-        self.store.layout().segment_pages.saturating_sub(at.page + summary_pages)
+        self.store.layout().pages_with(at.parity).saturating_sub(at.page + summary_pages)
     }
 
     /// Bytes of nodes that the open segment of the index stream is sure to take.
@@ -298,6 +307,8 @@ impl Log {
             Stream::Journal => placement == Placement::Combined,
             Stream::Data => placement.moves_to_data(),
             stream if *stream == Stream::resting(placement) => false,
+            // What has an unusual parity goes to a segment of its own: others cannot count on that.
+            stream if stream.wished_parity().is_some() => false,
             stream => stream.is_content(),
         };
         let moving = Stream::ALL.into_iter().filter(takes);

@@ -27,6 +27,9 @@ pub struct FormatOptions {
     /// Pages of parity in each row of pages, 0 to 3: so many lost pages of a row, or lost erase
     /// blocks of a segment, lose nothing.
     pub parity_pages: u8,
+    /// Whether objects choose by hint how many pages of parity the rows with their whole pages
+    /// have, up to `parity_pages`; if so, how many those have that wish nothing.
+    pub chosen_parity: Option<u8>,
     /// Those that hold unless a mount says otherwise; what is `None` is left to the device.
     pub policies: Policies,
 }
@@ -38,6 +41,7 @@ impl Default for FormatOptions {
             blocks: None,
             blocks_per_segment: None,
             parity_pages: 0,
+            chosen_parity: None,
             policies: Policies::default(),
         }
     }

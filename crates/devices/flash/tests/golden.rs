@@ -7,7 +7,7 @@
 use crate::common::Shared;
 use onode_base::{Prng, varint};
 use onode_flash::check::{CheckOptions, check};
-use onode_flash::format::{FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PLAIN};
+use onode_flash::format::{FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PARITY, FORMAT_MINOR_PLAIN};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::{Geometry, IoTag, Nand, PageAddress, SimNand, SimOptions};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, ObjectKind, Transaction};
@@ -16,12 +16,19 @@ use std::path::PathBuf;
 const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 0, pages_per_block: 8, blocks: 64, chips: 1 };
 const ATTRIBUTE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
 
-/// The versions that are written now: minor number, blocks of a segment, pages of parity.
-const WRITTEN: [(u16, u16, u8); 2] = [(FORMAT_MINOR_PLAIN, 2, 0), (FORMAT_MINOR, 3, 1)];
+/// The versions that are written now: minor number, blocks of a segment, pages of parity, and those
+/// of objects that wish nothing if they choose.
+const WRITTEN: [(u16, u16, u8, Option<u8>); 3] =
+    [(FORMAT_MINOR_PLAIN, 2, 0, None), (FORMAT_MINOR_PARITY, 3, 1, None), (FORMAT_MINOR, 4, 2, Some(0))];
 
 /// The chip of an image: with parity segments are larger.
 fn shape(minor: u16) -> Geometry {
-    if minor > FORMAT_MINOR_PLAIN { Geometry { blocks: 128, ..SHAPE } } else { SHAPE }
+    let blocks = match minor {
+        ..=FORMAT_MINOR_PLAIN => SHAPE.blocks,
+        FORMAT_MINOR_PARITY => 128,
+        _ => 256,
+    };
+    Geometry { blocks, ..SHAPE }
 }
 
 fn golden_path(minor: u16) -> PathBuf {
@@ -39,19 +46,21 @@ fn content(object: u64) -> Vec<u8> {
 }
 
 /// The volume of the golden image: a closed session, then one that ended in a crash.
-fn make(minor: u16, blocks_per_segment: u16, parity_pages: u8) -> SimNand {
+fn make(minor: u16, blocks_per_segment: u16, parity_pages: u8, chosen_parity: Option<u8>) -> SimNand {
     let nand = Shared::new(shape(minor));
     let options = FormatOptions {
         uuid: *b"golden flash v1 ",
         blocks_per_segment: Some(blocks_per_segment),
         parity_pages,
+        chosen_parity,
         ..FormatOptions::default()
     };
     let device = FlashDevice::format(nand.clone(), &options, &MountOptions::default()).unwrap();
     for object in 64..72 {
         assert_eq!(device.reserve_ids(1).unwrap(), ObjectId(object));
         let mut transaction = Transaction::new();
-        let hints = Hints { kind: ObjectKind::Data, expected_size: 900, ..Hints::default() };
+        let parity_pages = if chosen_parity.is_some() { object as u8 % 3 } else { 0 };
+        let hints = Hints { kind: ObjectKind::Data, expected_size: 900, parity_pages, ..Hints::default() };
         transaction.create(ObjectId(object), hints).write(ObjectId(object), 10, content(object));
         transaction.set_attribute(ObjectId(object), ATTRIBUTE, vec![object as u8; 30]);
         device.commit(transaction, Durability::Durable).unwrap();
@@ -130,16 +139,16 @@ fn unpack(mut input: &[u8], shape: Geometry) -> SimNand {
 
 #[test]
 fn packing_loses_nothing() {
-    let mut nand = make(FORMAT_MINOR_PLAIN, 2, 0);
+    let mut nand = make(FORMAT_MINOR_PLAIN, 2, 0, None);
     let packed = pack(&mut nand);
     assert_eq!(pack(&mut unpack(&packed, SHAPE)), packed);
 }
 
 #[test]
 fn the_same_operations_make_the_same_bytes() {
-    for (minor, blocks_per_segment, parity_pages) in WRITTEN {
-        let packed = pack(&mut make(minor, blocks_per_segment, parity_pages));
-        assert!(packed.len() < 10_000, "{} bytes are too many for a golden image", packed.len());
+    for (minor, blocks_per_segment, parity_pages, chosen_parity) in WRITTEN {
+        let packed = pack(&mut make(minor, blocks_per_segment, parity_pages, chosen_parity));
+        assert!(packed.len() < 12_000, "{} bytes are too many for a golden image", packed.len());
         let path = golden_path(minor);
         if std::env::var_os("ONODE_WRITE_GOLDEN").is_some() {
             std::fs::write(&path, &packed).unwrap();

@@ -7,6 +7,7 @@ mod beside;
 mod bitflips;
 mod block_device;
 mod check;
+mod chosen_parity;
 mod combinations;
 mod common;
 mod conformance;

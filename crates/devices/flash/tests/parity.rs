@@ -7,7 +7,8 @@ use crate::common::patched::{Page, Patched};
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, FindingKind, check};
 use onode_flash::format::{PageKind, PageTrailer};
-use onode_flash::layout::{Layout, Row};
+use onode_flash::layout::Layout;
+use onode_flash::policy::Stream;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions, RepairOptions, repair};
 use onode_media::{Geometry, PageAddress, SimNand};
 use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice, ObjectId, SyncScope, Transaction};
@@ -128,12 +129,12 @@ fn rows(volume: &Volume) -> Vec<Vec<PageAddress>> {
     let (layout, mut medium) = (volume.layout, Patched::new(&volume.now));
     let mut rows = Vec::new();
     for segment in 0..layout.segments {
-        for row in (0..layout.geometry.pages_per_block).map(|row| Row { segment, row }) {
+        for row in layout.rows_of(Stream::Data, segment) {
             let first = layout.address(layout.parity_page(row, 0));
             if kind_of(layout.geometry, &medium.page(first)) != Some(PageKind::Parity) {
                 continue;
             }
-            let content = (0..layout.row_pages()).map(|column| layout.content_page(row, column));
+            let content = layout.content_pages(row);
             let parity = (0..layout.parity_pages).map(|number| layout.parity_page(row, number));
             let mut pages: Vec<PageAddress> = content.chain(parity).map(|at| layout.address(at)).collect();
             pages.retain(|&page| kind_of(layout.geometry, &medium.page(page)).is_some());

@@ -14,11 +14,10 @@ use crate::open::failure::medium_error;
 use crate::open::kind::DeviceKind;
 use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
 use crate::spec::Spec;
-use crate::spec::flash::{Flash, Medium, Policies, Shape};
+use crate::spec::flash::{Flash, Medium, Parity, Policies, Shape};
 use beside::Both;
 use nand::open_nand;
 use onode_flash::FlashDevice;
-use onode_flash::layout::PARITY_PAGES_MAX;
 use onode_media::sim::{SimNand, SimOptions};
 use onode_object::ErrorKind;
 use std::path::Path;
@@ -113,17 +112,13 @@ pub(crate) fn format_options(
     let blocks_per_segment = u16::try_from(shape.segment_blocks()).map_err(|_| {
         Error::new(Class::BadSize, what, format!("blocks-per-segment={} is too large", shape.segment_blocks()))
     })?;
-    let parity = shape.parity.unwrap_or(0);
-    let parity_pages = u8::try_from(parity).ok().filter(|&pages| u32::from(pages) <= PARITY_PAGES_MAX);
-    let parity_pages = parity_pages.ok_or_else(|| {
-        let why = format!("parity={parity} is not between 0 and {PARITY_PAGES_MAX}");
-        Error::new(Class::Usage, what, why).hint("it is the number of lost pages of each row that lose nothing")
-    })?;
+    let Parity { most, usual } = shape.parity.unwrap_or_default();
     Ok(onode_flash::FormatOptions {
         blocks: None,
         uuid,
         blocks_per_segment: Some(blocks_per_segment),
-        parity_pages,
+        parity_pages: most,
+        chosen_parity: usual,
         policies: *policies,
     })
 }

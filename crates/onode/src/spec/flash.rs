@@ -1,6 +1,7 @@
 //! Specs of flash: `flash:IMAGE`, `flash+scm:IMAGE,MEMORY` and their settings.
 
 pub mod beside;
+pub mod parity;
 pub mod partition;
 pub mod policies;
 pub mod shape;
@@ -10,6 +11,7 @@ use crate::error::{Class, Error, Result};
 pub use beside::Beside;
 use onode_base::size::exact_size;
 use onode_flash::policy::WearPolicy;
+pub use parity::Parity;
 pub use policies::{Policies, wear_of};
 pub use shape::Shape;
 use std::fmt;
@@ -107,6 +109,14 @@ fn parse_partition(what: &str, rest: &str) -> Result<Spec> {
     parse_keys(what, Medium::Image(device), keys).map(Spec::Flash)
 }
 
+fn parity_of(what: &str, value: &str) -> Result<Parity> {
+    Parity::parse(value)
+        .map_err(|why| Error::new(Class::Usage, what, format!("parity={value}: {why}")).hint(PARITY_HINT))
+}
+
+/// What parity is said to be.
+const PARITY_HINT: &str = "it is the number of lost pages of each row that lose nothing; 0-2 lets files choose up to 2";
+
 fn parse_keys(what: &str, medium: Medium, keys: &str) -> Result<Flash> {
     let (mut shape, mut policies) = (Shape::default(), Policies::default());
     let mut medium = medium;
@@ -126,7 +136,7 @@ fn parse_keys(what: &str, medium: Medium, keys: &str) -> Result<Flash> {
             "pages-per-block" => shape.pages_per_block = Some(figure_of(what, value)?),
             "blocks-per-segment" => shape.blocks_per_segment = Some(figure_of(what, value)?),
             "chips" => shape.chips = Some(figure_of(what, value)?),
-            "parity" => shape.parity = Some(figure_of(what, value)?),
+            "parity" => shape.parity = Some(parity_of(what, value)?),
             _ if policies::take(&mut policies, what, key, value)? => {}
             _ => {
                 let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, parity, placement, victim, \
@@ -214,6 +224,9 @@ impl fmt::Display for Flash {
             if let Some(value) = value {
                 write!(f, ",{key}={}", exact_size(value))?;
             }
+        }
+        if let Some(parity) = shape.parity {
+            write!(f, ",parity={parity}")?;
         }
         write!(f, "{}", policies::Parts(policies))
     }

@@ -81,10 +81,10 @@ impl Fault {
     pub fn draw(made: &HitVolume, readers: &Readers, medium: &FaultyNand, prng: &mut Prng) -> Self {
         let kind = FaultKind::ALL[prng.below(FaultKind::ALL.len() as u64) as usize];
         let target = readers.draw(prng);
-        let mut row: Vec<PageAddress> =
-            made.row_of(target).map_or(Vec::new(), |row| made.pages_of(row)).into_iter().collect();
+        let of_target = made.row_of(target);
+        let mut row: Vec<PageAddress> = of_target.map_or(Vec::new(), |row| made.pages_of(row));
         row.retain(|page| *page != target);
-        let parity = u64::from(made.layout.parity_pages);
+        let parity = u64::from(of_target.map_or(made.layout.parity_pages as u8, |row| row.parity));
         // One in eight goes beyond what parity can find again.
         let more = if parity == 0 { 0 } else { prng.below(parity) + u64::from(prng.chance(1, 8)) * parity };
         let mut chosen = vec![target];
@@ -107,7 +107,7 @@ impl Fault {
         for row in pages.iter().filter_map(|page| made.row_of(*page)) {
             let hits = hits.entry(row).or_default();
             *hits += 1;
-            is_within_parity &= *hits <= made.layout.parity_pages;
+            is_within_parity &= *hits <= u32::from(row.parity);
         }
         Self { kind, pages, is_within_parity }
     }

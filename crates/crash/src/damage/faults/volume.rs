@@ -5,6 +5,7 @@ use super::medium::FaultyNand;
 use onode_base::{ErrorKind, Prng};
 use onode_flash::check::{CheckOptions, check};
 use onode_flash::layout::{Layout, Row, SegmentPage};
+use onode_flash::policy::Stream;
 use onode_flash::{FlashDevice, FormatOptions, MountOptions};
 use onode_media::sim::RecordedNand;
 use onode_media::{Geometry, PageAddress, SimNand, SimOptions};
@@ -15,6 +16,9 @@ const ATTRIBUTE: AttributeKey = AttributeKey::new(AttributeKind(40), 7);
 const OBJECTS: u64 = 40;
 const BLOCKS_PER_SEGMENT: u16 = 6;
 
+/// Pages of parity that objects wish, in turn: where they do not choose, that changes nothing.
+const WISHES: [u8; 5] = [0, Hints::NO_PARITY, 1, 2, 3];
+
 /// Content and an attribute.
 type Object = (Vec<u8>, Vec<u8>);
 
@@ -24,6 +28,8 @@ pub struct HitVolume {
     pub what: String,
     /// Its division.
     pub layout: Layout,
+    /// Pages of parity in the rows of each segment.
+    parities: Vec<u8>,
     /// The chip.
     pub now: SimNand,
     /// The chip some time before.
@@ -56,6 +62,16 @@ pub struct FaultVerdict {
     pub moved: bool,
 }
 
+/// Pages of parity in the rows of each segment, as the table of the closed volume on `medium` says.
+fn parities_of(medium: &RecordedNand, layout: &Layout) -> onode_object::Result<Vec<u8>> {
+    let options = MountOptions { read_only: true, ..MountOptions::default() };
+    let device = FlashDevice::mount(medium.clone(), &options)?;
+    let streams = device.inspect().map_or_else(Vec::new, |inspect| inspect.segments());
+    let named = |name: &str| Stream::ALL.into_iter().find(|stream| stream.name() == name);
+    let parity = |name: &str| layout.parity_of(named(name).unwrap_or(Stream::Journal));
+    Ok(streams.iter().map(|one| parity(&one.stream)).collect())
+}
+
 impl HitVolume {
     /// Volume `number`, with as many pages of parity as it is its turn for.
     ///
@@ -64,10 +80,17 @@ impl HitVolume {
     pub fn new(seed: u64, number: u64) -> Result<Self, String> {
         let mut prng = Prng::new(seed);
         // Most with one, which is what people use.
-        let parity_pages = [1, 2, 1, 3, 1, 2, 1, 0][number as usize % 8];
+        let (parity_pages, chosen_parity) =
+            [(1, None), (2, Some(0)), (1, None), (3, None), (3, Some(1)), (2, None), (1, Some(1)), (0, None)]
+                [number as usize % 8];
         let spare_bytes = if (number / 8).is_multiple_of(2) { 64 } else { 0 };
         let shape = Geometry { page_bytes: 512, spare_bytes, pages_per_block: 4, blocks: 480, chips: 1 };
-        let format = FormatOptions { blocks_per_segment: Some(BLOCKS_PER_SEGMENT), parity_pages, ..Default::default() };
+        let format = FormatOptions {
+            blocks_per_segment: Some(BLOCKS_PER_SEGMENT),
+            parity_pages,
+            chosen_parity,
+            ..Default::default()
+        };
         let what = format!("volume {number} with {parity_pages} pages of parity, {spare_bytes} spare bytes");
         let failed = |error: &dyn std::fmt::Display| format!("{what}: {error}");
         let nand = SimNand::new(shape, SimOptions::default()).map_err(|error| failed(&error))?;
@@ -84,7 +107,8 @@ impl HitVolume {
             let mut transaction = Transaction::new();
             let object = if (objects.len() as u64) < OBJECTS {
                 let object = device.reserve_ids(1).map_err(|error| failed(&error))?;
-                transaction.create(object, Hints::default());
+                let parity_pages = WISHES[objects.len() % WISHES.len()];
+                transaction.create(object, Hints { parity_pages, ..Hints::default() });
                 object
             } else {
                 objects.keys().nth(prng.below(OBJECTS) as usize).copied().unwrap_or_default()
@@ -107,7 +131,10 @@ impl HitVolume {
         drop(device);
         let layout = Layout::new(shape, BLOCKS_PER_SEGMENT).map_err(|error| failed(&error))?;
         let layout = layout.with_records_in_spare().with_parity(parity_pages).map_err(|error| failed(&error))?;
-        Ok(Self { layout, now: medium.image(), earlier, objects, what: what.clone() })
+        let layout =
+            chosen_parity.map_or(Ok(layout), |usual| layout.with_choice(usual)).map_err(|error| failed(&error))?;
+        let parities = parities_of(&medium, &layout).map_err(|error| failed(&error))?;
+        Ok(Self { layout, parities, now: medium.image(), earlier, objects, what: what.clone() })
     }
 
     /// The row of a page; nothing for one of no segment.
@@ -116,9 +143,10 @@ impl HitVolume {
         let block = layout.geometry.block_of(page);
         let segment = (0..layout.segments).find(|segment| layout.blocks(*segment).any(|one| one == block))?;
         if !layout.has_parity() {
-            return Some(Row { segment, row: 0 });
+            return Some(Row { segment, row: 0, parity: 0 });
         }
-        let all = (0..layout.all_pages()).map(|page| SegmentPage { segment, page });
+        let parity = *self.parities.get(segment as usize)?;
+        let all = (0..layout.all_pages()).map(|page| SegmentPage { segment, page, parity });
         let at = all.into_iter().find(|at| layout.address(*at) == page)?;
         Some(layout.row_of(at).0)
     }
@@ -126,7 +154,7 @@ impl HitVolume {
     /// The pages of a row, with those of parity.
     pub fn pages_of(&self, row: Row) -> Vec<PageAddress> {
         let layout = &self.layout;
-        let parity = (0..layout.parity_pages).map(|number| layout.parity_page(row, number));
+        let parity = (0..u32::from(row.parity)).map(|number| layout.parity_page(row, number));
         layout.content_pages(row).chain(parity).map(|at| layout.address(at)).collect()
     }
 

@@ -50,7 +50,7 @@ impl Ahead {
         let mut sought: Vec<Sought> = items.iter().filter_map(sought_by).collect();
         sought.sort_unstable();
         index.entries_mut().load_ahead(log, &sought, IoTag::Cleaning);
-        let base = u64::from(segment) * log.layout().segment_bytes();
+        let base = log.start_of(segment);
         let needed: Vec<Piece> = items.iter().flat_map(|item| needed(index, log, item, base)).collect();
         if let Some(bytes) = log.read_ahead(&needed, IoTag::Cleaning) {
             ahead.bytes = bytes;

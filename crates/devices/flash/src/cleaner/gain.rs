@@ -5,12 +5,14 @@
 
 use crate::cleaner::Cleaner;
 use crate::cleaner::pace::AHEAD_SEGMENTS;
+use crate::commit::compact::PAGES_MAX;
 use crate::space::room::MUTATION_BYTES;
 use crate::volume::Volume;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_object::validate::Stored;
-use onode_object::{Error, Mutation, Result, Transaction};
+use onode_object::{Error, Hints, Mutation, ObjectId, Result, Transaction};
 
 /// Rounds without a gain after which a transaction that needs space is refused. By the figures
 /// there is room for it, and somebody may have been told so: near the end many segments are moved
@@ -44,7 +46,8 @@ impl Cleaner {
             if used + bytes > usable {
                 let replaced = self.replaced_bytes(volume, transaction)?;
                 let most = if replaced > 0 { usable + volume.room().replacing_bytes() } else { usable };
-                if used + bytes.saturating_sub(replaced) > most {
+                let taken = bytes.saturating_sub(replaced.max(spared_bytes(volume, transaction)?));
+                if used + taken > most {
                     return Err(no_space(bytes, usable.saturating_sub(used)));
                 }
             }
@@ -175,6 +178,42 @@ impl Cleaner {
         }
         Ok(volume.set_free()? || cleaned)
     }
+}
+
+/// How many of the bytes that `transaction` writes need no room, as they go to rows with less
+/// parity than the most: room is counted in rows with the most.
+fn spared_bytes(volume: &mut Volume<'_>, transaction: &Transaction) -> Result<u64> {
+    let layout = *volume.log.layout();
+    if layout.chosen_parity.is_none() || volume.log.is_combined() {
+        return Ok(0);
+    }
+    let least = u64::from(layout.row_pages(layout.parity_pages as u8));
+    let mut wishes: BTreeMap<ObjectId, Hints> = BTreeMap::new();
+    let mut spared = 0;
+    for mutation in &transaction.mutations {
+        match mutation {
+            Mutation::Create { object, hints } | Mutation::SetHints { object, hints } => {
+                wishes.insert(*object, *hints);
+            }
+            Mutation::Write { object, data, .. } => {
+                // What is short may go to the journal, which has the most.
+                let pages = data.len() as u64 / u64::from(layout.payload_bytes);
+                if pages <= PAGES_MAX as u64 {
+                    continue;
+                }
+                let hints = match wishes.get(object) {
+                    Some(hints) => *hints,
+                    None => volume.index.onode(volume.log, *object)?.map_or_else(Hints::default, |onode| onode.hints),
+                };
+                wishes.insert(*object, hints);
+                let columns = u64::from(layout.row_pages(layout.parity_for(hints.parity_pages)));
+                let bytes = pages * u64::from(layout.payload_bytes);
+                spared += bytes - (bytes * least).div_ceil(columns);
+            }
+            _ => {}
+        }
+    }
+    Ok(spared)
 }
 
 fn no_space(wanted: u64, left: u64) -> Error {

@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_engine::Key;
 use onode_media::IoTag;
-use onode_object::{ObjectId, Result};
+use onode_object::{Hints, ObjectId, Result};
 
 /// Pages up to which parts are joined.
 const JOINED_PAGES: u32 = 16;
@@ -77,9 +77,8 @@ impl<'a> Mover<'a> {
     /// now: their content was written to that object.
     pub fn move_item_of_relatives(&mut self, item: &Item, location: u64) -> Result<()> {
         let Owner::Content { object, offset } = item.owner else { return Ok(()) };
-        let stream = self.stream_for(location);
         for relative in self.relatives(ObjectId(object))? {
-            self.move_content(relative, offset, item.length, location, stream)?;
+            self.move_content(relative, offset, item.length, location)?;
         }
         Ok(())
     }
@@ -90,19 +89,20 @@ impl<'a> Mover<'a> {
         if self.has_versions { family::relatives(self.index, self.log, object) } else { Ok(Vec::new()) }
     }
 
-    /// Where content that lies at `location` goes.
-    fn stream_for(&self, location: u64) -> Stream {
-        let segment = self.log.layout().segment_of(location);
-        if self.levels { self.log.stream_for_resting() } else { self.log.stream_for_moved(segment) }
+    /// Where content of `object` that lies at `location` goes.
+    fn stream_for(&mut self, object: ObjectId, location: u64) -> Result<Stream> {
+        let layout = self.log.layout();
+        let segment = layout.segment_of(location);
+        // Only who may choose the parity is asked what they wish.
+        let onode = if layout.chosen_parity.is_some() { self.index.onode(self.log, object)? } else { None };
+        let hints = onode.map_or_else(Hints::default, |onode| onode.hints);
+        Ok(if self.levels { self.log.stream_for_resting(&hints) } else { self.log.stream_for_moved(segment, &hints) })
     }
 
     /// Moves what is still needed of `item`, which lies at `location`, by the owner that it names.
     pub fn move_item(&mut self, item: &Item, location: u64) -> Result<()> {
         match item.owner {
-            Owner::Content { object, offset } => {
-                let stream = self.stream_for(location);
-                self.move_content(ObjectId(object), offset, item.length, location, stream)
-            }
+            Owner::Content { object, offset } => self.move_content(ObjectId(object), offset, item.length, location),
             Owner::Node { key, level } => {
                 if self.index.entries_mut().nodes_mut().touch(self.log, &key, level, location)? {
                     self.log.count_moved_nodes(u64::from(item.length));
@@ -120,16 +120,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Moves to `stream` what `object` still refers to in `length` bytes at `location`, written for
-    /// `offset`.
-    fn move_content(
-        &mut self,
-        object: ObjectId,
-        offset: u64,
-        length: u32,
-        location: u64,
-        stream: Stream,
-    ) -> Result<()> {
+    /// Moves what `object` still refers to in `length` bytes at `location`, written for `offset`.
+    fn move_content(&mut self, object: ObjectId, offset: u64, length: u32, location: u64) -> Result<()> {
         let until = offset + u64::from(length);
         let mut from = offset;
         // An extent may go on behind `until`; it would be found again and again.
@@ -146,6 +138,7 @@ impl<'a> Mover<'a> {
             if at != location + (start - offset) {
                 continue;
             }
+            let stream = self.stream_for(object, at)?;
             self.move_bytes(object, start, Piece { location: at, length: (end - start) as u32 }, stream)?;
         }
         Ok(())
@@ -227,7 +220,7 @@ fn items_from_index(index: &mut Index, log: &mut Log, segment: u32) -> Result<Ve
     // What is cut off only after this lies there as well as not.
     index.apply_deferred_places(log)?;
     let layout = *log.layout();
-    let start_of = |location: u64| (location % layout.segment_bytes()) as u32;
+    let start_of = |location: u64| layout.within(location);
     let mut items = Vec::new();
     for (piece, reference) in log.table().pieces().iter().enumerate() {
         let location = reference.location.get();

@@ -46,7 +46,7 @@ impl Patrol {
         let at = self.next;
         self.next.page += 1;
         if self.next.page >= pages {
-            self.next = SegmentPage { segment: (at.segment + 1) % segments.max(1), page: 0 };
+            self.next = SegmentPage { segment: (at.segment + 1) % segments.max(1), ..SegmentPage::default() };
             self.passes += u64::from(self.next.segment == 0);
         }
         Some((at, at == SegmentPage::default()))
@@ -67,14 +67,16 @@ impl Cleaner {
         if !self.refresh.is_told() {
             return Ok(());
         }
-        let (segments, pages) = (volume.log.layout().segments, volume.log.layout().segment_pages);
+        let layout = *volume.log.layout();
+        let (segments, pages) = (layout.segments, layout.most_pages());
         self.patrol.due += u64::from(segments) * u64::from(pages);
         while let Some((at, begins)) = self.patrol.take(segments, pages) {
             if begins {
                 read_superblocks(volume)?;
             }
             let one = *volume.log.table().get(at.segment);
-            if one.is_needed(volume.replay_sequence()) {
+            let at = layout.page(one.stream, at.segment, at.page);
+            if at.page < layout.pages_with(at.parity) && one.is_needed(volume.replay_sequence()) {
                 // Not all that a segment has was ever programmed, or is needed: what is unsound may
                 // be that. A read that needs the page tells.
                 let _ = volume.log.medium().examine_page(at, Some(one.sequence), IoTag::Check)?;

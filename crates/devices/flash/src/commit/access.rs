@@ -12,7 +12,6 @@ use crate::index::Index;
 use crate::index::apply::{AccessTimes, Onode};
 use crate::log::Log;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
-use crate::medium::layout::SegmentPage;
 use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
 use crate::policy::Stream;
@@ -134,7 +133,7 @@ impl Volume<'_> {
     }
 
     fn access_page(&mut self, segment: u32, sequence: u32, page: u32) -> Result<Examined<VerifiedPage>> {
-        let found = self.log.examine(SegmentPage { segment, page }, Some(sequence))?;
+        let found = self.log.examine(self.log.layout().page(Stream::Atime, segment, page), Some(sequence))?;
         Ok(match found {
             // Whatever else stands there is not of this log.
             Examined::Sound(page) if page.info.kind != PageKind::Atime => Examined::Unsound(PageFault::Erased),

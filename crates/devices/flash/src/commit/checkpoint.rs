@@ -15,14 +15,18 @@ use crate::cleaner::moving::Mover;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::errors::damaged;
-use crate::medium::format::{BlobReference, FEATURE_VERSIONS, FEATURES_OF_SUPERBLOCKS, References};
+use crate::medium::format::{
+    BlobReference, FEATURE_PARITY_PENDING, FEATURE_VERSIONS, FEATURES_OF_SUPERBLOCKS, References,
+};
 use crate::medium::layout::SegmentPage;
 use crate::medium::ring::{Found, Ring};
 use crate::options::{MountOptions, Policies};
 use crate::policy::Stream;
 use crate::space::room::{Room, Settings};
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use memory::MemoryState;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
@@ -66,6 +70,8 @@ pub struct Checkpoints {
     policies: Policies,
     /// Features without which the medium cannot be used at all.
     incompatible: u32,
+    /// Content may have another parity than its object wishes.
+    parity_pending: Arc<AtomicBool>,
     /// What the newest superblock says.
     state: CheckpointState,
     /// Whether the newest superblock describes the present state and nothing was logged since.
@@ -96,6 +102,7 @@ impl Checkpoints {
             ring: Ring::fresh(),
             policies,
             incompatible,
+            parity_pending: Arc::default(),
             state: CheckpointState::default(),
             clean: true,
             settings,
@@ -111,6 +118,7 @@ impl Checkpoints {
         let superblock = &found.superblock;
         self.incompatible = incompatible;
         self.ring = Ring::after_mount(found);
+        self.set_parity_pending(superblock.compatible.get() & FEATURE_PARITY_PENDING != 0);
         self.state = CheckpointState {
             root: (superblock.root, superblock.root_level),
             clean: superblock.clean == 1,
@@ -152,6 +160,21 @@ impl Checkpoints {
     /// The volume has this feature from the next superblock on.
     pub const fn add_feature(&mut self, feature: u32) {
         self.incompatible |= feature;
+    }
+
+    /// Whether content may have another parity than its object wishes.
+    pub fn parity_pending(&self) -> bool {
+        self.parity_pending.load(Ordering::Relaxed)
+    }
+
+    /// The same for who does not have the device's lock.
+    pub fn share_parity_pending(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.parity_pending)
+    }
+
+    /// Superblocks say from now on whether content may have another parity than its object wishes.
+    pub fn set_parity_pending(&mut self, pending: bool) {
+        self.parity_pending.store(pending, Ordering::Relaxed);
     }
 
     /// Superblocks.

@@ -21,7 +21,7 @@ use onode_engine::Key;
 use onode_object::{AttributeKey, Mutation, ObjectId, Result, Transaction};
 
 /// Larger writes gain little, and the journal is to stay short.
-const PAGES_MAX: usize = 4;
+pub const PAGES_MAX: usize = 4;
 
 /// How a host works: with a sync after each commit, or after many. What it did last it will do
 /// again; at first each commit is taken for one that a sync follows.
@@ -102,7 +102,7 @@ impl Volume<'_> {
         if !fits {
             return Ok(Plan::default());
         }
-        let location = u64::from(layout.segments) * layout.segment_bytes();
+        let location = layout.end();
         let mut bytes = FRAME_HEADER_BYTES + Changes::new().record(self.log.transaction() + 1).len();
         let mut plan = Plan::default();
         for mutation in &transaction.mutations {

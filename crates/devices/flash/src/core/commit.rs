@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::{Admission, never_needs_space, validate};
-use onode_object::{Durability, Mutation, ObjectId, Result, SyncScope, Transaction};
+use onode_object::{Durability, Hints, Mutation, ObjectId, Result, SyncScope, Transaction};
 
 /// Content moves by the byte.
 pub const MOVE_UNIT: u64 = 1;
@@ -137,6 +137,16 @@ impl Core {
                         None => self.volume().set_attribute(object, key, value)?,
                     }
                 }
+                Mutation::SetHints { object, hints } => {
+                    self.note_parity_wish(object, &hints)?;
+                    self.applied(Change::Mutation(Mutation::SetHints { object, hints }))?
+                }
+                Mutation::Move { object, to, .. } => {
+                    if let Some(marker) = self.note_parity_move(object, to)? {
+                        changes.push(&marker);
+                    }
+                    self.applied(Change::Mutation(mutation))?
+                }
                 other => self.applied(Change::Mutation(other))?,
             };
             match encoded {
@@ -156,6 +166,40 @@ impl Core {
             self.log.program_page(Stream::Journal)?;
         }
         Ok(())
+    }
+
+    /// An object gets these hints: if it wishes another parity than before, what it has is to move.
+    fn note_parity_wish(&mut self, object: ObjectId, hints: &Hints) -> Result<()> {
+        let layout = *self.log.layout();
+        if layout.chosen_parity.is_none() {
+            return Ok(());
+        }
+        let Some(before) = self.index.onode(&mut self.log, object)? else { return Ok(()) };
+        let parity = |hints: &Hints| layout.parity_for(hints.parity_pages);
+        if before.allocated > 0 && parity(&before.hints) != parity(hints) {
+            self.cleaner.reprotect_mut().note(object);
+            self.checkpoints.set_parity_pending(true);
+        }
+        Ok(())
+    }
+
+    /// Content of `object` goes to `to`: if that may wish another parity than the content has, the
+    /// content is to move. Returns what tells a replay of that, if nothing else does.
+    fn note_parity_move(&mut self, object: ObjectId, to: ObjectId) -> Result<Option<Change>> {
+        let layout = *self.log.layout();
+        if layout.chosen_parity.is_none() {
+            return Ok(None);
+        }
+        let from = self.index.onode(&mut self.log, object)?;
+        let Some((from, to_onode)) = from.zip(self.index.onode(&mut self.log, to)?) else { return Ok(None) };
+        let parity = |hints: &Hints| layout.parity_for(hints.parity_pages);
+        let differs = parity(&from.hints) != parity(&to_onode.hints);
+        if differs || self.checkpoints.parity_pending() {
+            self.cleaner.reprotect_mut().note(to);
+            self.checkpoints.set_parity_pending(true);
+        }
+        let marker = || Change::Mutation(Mutation::SetHints { object: to, hints: to_onode.hints });
+        Ok(differs.then(marker))
     }
 
     /// Appends the record of a commit.
@@ -204,6 +248,21 @@ impl Core {
         }
         let old = self.replaced_place(object, &onode, 0)?;
         Ok((self.log.stream_for_write(&onode.hints, old), onode))
+    }
+
+    /// How many bytes of an object have another parity than its `hints` wish, and how many it has.
+    pub fn other_parity(&mut self, object: ObjectId, hints: &Hints) -> Result<(u64, u64)> {
+        let (mut from, mut other, mut all) = (0, 0, 0);
+        loop {
+            let extents = self.index.extents(&mut self.log, object, from..u64::MAX, 64)?;
+            let Some(last) = extents.last() else { return Ok((other, all)) };
+            from = last.end();
+            for extent in &extents {
+                let length = u64::from(extent.piece.length);
+                all += length;
+                other += if self.log.has_other_parity(extent.piece.location, hints) { length } else { 0 };
+            }
+        }
     }
 
     /// Where that lies which a write to `object` at `offset` replaces, if the placement asks.

@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::medium::errors::{damaged, from_media};
 use crate::medium::format::{
     FEATURE_COMPACT_RECORDS, FEATURE_DEFERRED, FEATURE_MEMORY, FEATURE_WAITING_PAGES, FEATURES_OF_SUPERBLOCKS,
-    features_of_parity,
+    features_of_chosen_parity, features_of_parity,
 };
 use crate::medium::layout::{End, Layout, SuperblockBlocks};
 use crate::medium::page::Examined;
@@ -71,6 +71,7 @@ impl Core {
         }
         let layout = Layout::new(shape, options.blocks_per_segment(&shape))?.with_records_in_spare();
         let layout = layout.with_parity(options.parity_pages)?;
+        let layout = options.chosen_parity.map_or(Ok(layout), |usual| layout.with_choice(usual))?;
         // No superblock of an earlier volume may outlive the new one.
         let at_start = SuperblockBlocks::at_start(&shape).at(End::Start);
         let of_medium = SuperblockBlocks::of_new(&medium).at(End::Far).filter(|_| shape.blocks < medium.blocks);
@@ -272,7 +273,7 @@ impl Core {
         let superblocks = layout.superblocks.features(&layout.geometry);
         let limits = limits(&layout, options);
         let placement = Classifier::new(policies.placement(), layout.segments);
-        let parity = features_of_parity(layout.parity_pages);
+        let parity = features_of_parity(layout.parity_pages) | features_of_chosen_parity(layout.chosen_parity);
         let incompatible = policies.features() | FEATURE_COMPACT_RECORDS | waiting | superblocks | parity;
         let checkpoints = Checkpoints::new(uuid, policies, incompatible, options, layout.geometry.pages());
         let mut core = Self {

@@ -34,7 +34,7 @@ impl Scrub for FlashDevice {
         let until = from.saturating_add(u64::from(limit)).min(all);
         let mut report = GroupScrub { all, next: (until < all).then_some(until), ..GroupScrub::default() };
         for number in from..until {
-            let row = Row { segment: (number / rows) as u32, row: (number % rows) as u32 };
+            let row = Row::beside(log.page((number / rows) as u32), (number % rows) as u32);
             report.groups += 1;
             let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
             report.rebuilt += state.rebuilt.len() as u64;

@@ -11,7 +11,6 @@
 use super::Log;
 use crate::log::record::Record;
 use crate::medium::format::{ACCESS_ENTRY_BYTES, PageKind};
-use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
 use crate::medium::store::Programmed;
 use crate::policy::Stream;
@@ -125,7 +124,12 @@ impl Log {
                 sequence,
                 flushed: false,
             };
-            match self.store.program(SegmentPage { segment, page }, info, &self.access.entries, IoTag::Atime)? {
+            match self.store.program(
+                self.store.layout().page(Stream::Atime, segment, page),
+                info,
+                &self.access.entries,
+                IoTag::Atime,
+            )? {
                 Programmed::Whole => {
                     self.access.open = Some((segment, sequence, page + 1));
                     self.access.pages += 1;
@@ -152,7 +156,7 @@ impl Log {
         self.store.latch().check()?;
         let (segment, sequence) = self.open_any(Stream::Atime)?;
         let erases = self.table.get(segment).erases;
-        self.append_record(&Record::OpenedAtime { segment, sequence, erases })?;
+        self.append_record(&Record::Opened { segment, sequence, erases, stream: Stream::Atime })?;
         self.access.open = Some((segment, sequence, 0));
         Ok((segment, sequence, 0))
     }

@@ -6,7 +6,6 @@
 use super::{Log, not_open};
 use crate::log::record::Piece;
 use crate::medium::format::BlobReference;
-use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
 use crate::medium::store::{Programmed, kind_and_tag};
 use crate::policy::Stream;
@@ -80,7 +79,7 @@ impl Log {
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
         let location = self.store.layout().location(at, offset as u32);
-        let start = (location % self.store.layout().segment_bytes()) as u32;
+        let start = self.store.layout().within(location);
         // A page of the journal waits for the record that may go with it.
         let is_direct = stream != Stream::Journal || self.store.layout().spare_record_bytes == 0;
         let is_empty = open.front.is_empty() && open.records.is_empty();
@@ -149,7 +148,7 @@ impl Log {
         let Some(open) = &mut self.open[stream as usize] else { return Err(not_open(stream)) };
         let (at, offset) = open.position(payload);
         let location = self.store.layout().location(at, offset as u32);
-        let start = (location % self.store.layout().segment_bytes()) as u32;
+        let start = self.store.layout().within(location);
         open.items.push(Item { start, length: bytes.len() as u32, owner });
         open.front_tag = IoTag::Index;
         let mut rest = bytes;
@@ -225,7 +224,7 @@ impl Log {
         let mut pages = core::mem::take(&mut open.front);
         let info =
             PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence: open.sequence, spare_bytes: 0, flushed: false };
-        let at = SegmentPage { segment: open.segment, page: open.page };
+        let at = open.at();
         let programmed = self.store.program(at, info, &pages[..bytes], tag);
         let count = bytes.div_ceil(payload) as u32;
         // After a failure the content stays readable from memory.

@@ -5,7 +5,6 @@ use super::{Log, not_open};
 use crate::index::bpram::buffer::PagePlace;
 use crate::log::record::{self, Changes, FRAME_HEADER_BYTES, Record};
 use crate::medium::format::PageKind;
-use crate::medium::layout::SegmentPage;
 use crate::medium::page::PageInfo;
 use crate::medium::store::Programmed;
 use crate::policy::Stream;
@@ -52,9 +51,9 @@ impl Log {
     /// The journal page that waits to be full: its place, its content and its record frames.
     pub fn waiting_journal(&self) -> Option<(PagePlace, &[u8], &[u8])> {
         let open = self.open[Stream::Journal as usize].as_ref()?;
-        let at = SegmentPage { segment: open.segment, page: open.page };
+        let at = open.at();
         let waits = !open.front.is_empty() || !open.records.is_empty();
-        waits.then_some((PagePlace { at, sequence: open.sequence }, &open.front, &open.records))
+        waits.then_some((PagePlace::of(at, open.sequence), &open.front, &open.records))
     }
 
     /// Whether content would begin at the start of a journal page, beside at most `spare` bytes of
@@ -110,7 +109,7 @@ impl Log {
         page.extend_from_slice(records);
         page.extend_from_slice(&waiting);
         let tag = if records.is_empty() && !content.is_empty() { open.front_tag } else { IoTag::Journal };
-        let at = SegmentPage { segment: open.segment, page: open.page };
+        let at = open.at();
         match self.store.program_journal(at, info, &page, tag) {
             Ok(Programmed::Whole) => {}
             Ok(Programmed::Failed(failed)) => {

@@ -4,7 +4,9 @@
 //! are answered.
 
 use super::Log;
+use crate::medium::layout::SegmentPage;
 use crate::policy::{Level, Placement, Resident, Stream, WearPolicy};
+use onode_base::planted::{Bug, is_planted};
 use onode_object::Hints;
 
 impl Log {
@@ -29,39 +31,68 @@ impl Log {
     }
 
     /// Segments that the streams may open at any moment without asking for room: journal, index,
-    /// one for each class, and where access times have a log of their own another two.
+    /// one for each class and each unusual number of pages of parity, and where access times have a
+    /// log of their own another two.
     pub fn stream_segments(&self) -> u32 {
         // What gives worn segments rest opens one more.
         let resting = u32::from(self.table.wear_policy() == WearPolicy::Static);
         let access_times = if self.logs_access_times() { 2 } else { 0 };
-        2 + u32::from(self.placement().classes()) + resting + access_times
+        let unusual = if self.is_combined() { 0 } else { self.store.layout().unusual_parities() };
+        2 + u32::from(self.placement().classes()) + resting + access_times + unusual
     }
 
     /// The stream for what a user writes to an object with `hints`, over what lies at `old` or
     /// where nothing was. A write that replaces several extents is judged by the first.
     pub fn stream_for_write(&self, hints: &Hints, old: Option<u64>) -> Stream {
+        if let Some(stream) = self.unusual_stream(hints) {
+            return stream;
+        }
         let layout = self.store.layout();
         let old = old.filter(|location| layout.contains(*location, 1));
         let old = old.map(|location| self.resident(layout.segment_of(location)));
         Stream::of_class(self.placement(), self.placement.written(old, Level::of_hints(hints)))
     }
 
-    /// The stream for what survives in `segment`.
-    pub fn stream_for_moved(&self, segment: u32) -> Stream {
+    /// The stream for content of an object with `hints` if that wishes another number of pages of
+    /// parity than is usual, and has it: where everything goes to the journal, all have the same.
+    fn unusual_stream(&self, hints: &Hints) -> Option<Stream> {
+        let layout = self.store.layout();
+        let chooses = !self.is_combined() && !is_planted(Bug::WishIgnored);
+        let usual = layout.chosen_parity.filter(|_| chooses)?;
+        let parity = layout.parity_for(hints.parity_pages);
+        (parity != usual).then(|| Stream::of_parity(parity))
+    }
+
+    /// The stream for what survives in `segment` of an object with `hints`.
+    pub fn stream_for_moved(&self, segment: u32, hints: &Hints) -> Stream {
+        if let Some(stream) = self.unusual_stream(hints) {
+            return stream;
+        }
         Stream::of_class(self.placement(), self.placement.moved(self.resident(segment)))
     }
 
-    /// The stream for what is to give a worn segment rest.
-    pub const fn stream_for_resting(&self) -> Stream {
-        Stream::resting(self.placement())
+    /// The stream for what is to give a worn segment rest, of an object with `hints`.
+    pub fn stream_for_resting(&self, hints: &Hints) -> Stream {
+        self.unusual_stream(hints).unwrap_or_else(|| Stream::resting(self.placement()))
     }
 
     /// What the placement learns from the cleaning of `segment`.
     pub fn learn_from(&mut self, segment: u32) {
-        if self.table.get(segment).stream.is_content() {
+        let stream = self.table.get(segment).stream;
+        if stream.is_content() && stream.wished_parity().is_none() {
             let resident = self.resident(segment);
             self.placement.cleaned(resident);
         }
+    }
+
+    /// Page 0 of `segment`.
+    pub fn page(&self, segment: u32) -> SegmentPage {
+        self.store.layout().page(self.table.get(segment).stream, segment, 0)
+    }
+
+    /// The payload address of the first byte of `segment`.
+    pub fn start_of(&self, segment: u32) -> u64 {
+        self.store.layout().location(self.page(segment), 0)
     }
 
     fn resident(&self, segment: u32) -> Resident {

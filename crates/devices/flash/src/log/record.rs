@@ -10,6 +10,8 @@ pub use changes::{Changes, encoded, encoded_mutation};
 
 use crate::log::patch::Patch;
 use crate::medium::errors::damaged;
+use crate::medium::layout::PARITY_PAGES_MAX;
+use crate::policy::Stream;
 use alloc::format;
 use alloc::vec::Vec;
 use onode_base::varint;
@@ -63,8 +65,8 @@ pub enum Record {
         /// What it does.
         changes: Vec<Change>,
     },
-    /// A data segment was opened; content that later records place in it carries this sequence
-    /// number.
+    /// A segment was opened for content or access times; what later records place in it carries
+    /// this sequence number.
     Opened {
         /// The segment.
         segment: u32,
@@ -72,15 +74,9 @@ pub enum Record {
         sequence: u32,
         /// Times it has been erased.
         erases: u32,
-    },
-    /// As `Opened`, of a segment with access times.
-    OpenedAtime {
-        /// The segment.
-        segment: u32,
-        /// Its sequence number.
-        sequence: u32,
-        /// Times it has been erased.
-        erases: u32,
+        /// What fills it: access times, content of an unusual parity, or any other content, which
+        /// is read as that of the first class.
+        stream: Stream,
     },
     /// Begins every journal segment: where the journal goes on after it.
     Chain {
@@ -112,6 +108,7 @@ const OPENED: u8 = 2;
 const CHAIN: u8 = 3;
 const OPENED_ATIME: u8 = 4;
 const WAITING: u8 = 5;
+const OPENED_WITH_PARITY: u8 = 6;
 const CHANGE_MUTATION: u8 = 0;
 const CHANGE_PLACE: u8 = 1;
 const CHANGE_PATCH: u8 = 2;
@@ -126,8 +123,11 @@ impl Record {
                 changes.iter().for_each(|change| all.push(change));
                 return all.record(*transaction);
             }
-            Self::Opened { segment, sequence, erases } | Self::OpenedAtime { segment, sequence, erases } => {
-                out.push(if matches!(self, Self::Opened { .. }) { OPENED } else { OPENED_ATIME });
+            Self::Opened { segment, sequence, erases, stream } => {
+                match stream.wished_parity() {
+                    Some(parity) => out.extend([OPENED_WITH_PARITY, parity]),
+                    None => out.push(if *stream == Stream::Atime { OPENED_ATIME } else { OPENED }),
+                }
                 for value in [segment, sequence, erases] {
                     varint::put(&mut out, u64::from(*value));
                 }
@@ -197,6 +197,10 @@ fn take_count(input: &mut &[u8]) -> Option<usize> {
     usize::try_from(varint::take(input)?).ok().filter(|&count| count <= input.len())
 }
 
+fn take_opened(input: &mut &[u8], stream: Stream) -> Option<Record> {
+    Some(Record::Opened { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)?, stream })
+}
+
 fn take_record(mut bytes: &[u8]) -> Option<Record> {
     let (&kind, rest) = bytes.split_first()?;
     bytes = rest;
@@ -211,9 +215,12 @@ fn take_record(mut bytes: &[u8]) -> Option<Record> {
             }
             Record::Commit { transaction, changes }
         }
-        OPENED => Record::Opened { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? },
-        OPENED_ATIME => {
-            Record::OpenedAtime { segment: take_u32(input)?, sequence: take_u32(input)?, erases: take_u32(input)? }
+        OPENED => take_opened(input, Stream::Data)?,
+        OPENED_ATIME => take_opened(input, Stream::Atime)?,
+        OPENED_WITH_PARITY => {
+            let (&parity, rest) = input.split_first().filter(|(parity, _)| u32::from(**parity) <= PARITY_PAGES_MAX)?;
+            *input = rest;
+            take_opened(input, Stream::of_parity(parity))?
         }
         CHAIN => Record::Chain { segment: take_u32(input)?, sequence: take_u32(input)? },
         WAITING => match (varint::take(input)?, varint::take_bytes(input)?) {

@@ -37,12 +37,12 @@ impl Log {
         let mut bytes = header.as_bytes().to_vec();
         bytes.extend_from_slice(&items);
         let pages = bytes.len().div_ceil(self.payload()) as u32;
-        let fits = page + pages <= self.store.layout().segment_pages;
+        let at = SegmentPage { page, ..self.page(segment) };
+        let fits = page + pages <= self.store.layout().pages_with(at.parity);
         debug_assert!(fits, "a summary has no room in segment {segment}");
         if fits {
             let kind = PageKind::Summary;
             let info = PageInfo { kind, record_bytes: 0, echo_bytes: 0, sequence, spare_bytes: 0, flushed: false };
-            let at = SegmentPage { segment, page };
             if let Programmed::Failed(failed) = self.store.program(at, info, &bytes, IoTag::Summary)? {
                 self.fail(stream, failed);
                 self.keep_items(segment, items, count);
@@ -67,10 +67,10 @@ impl Log {
         if entry.state == SegmentState::Failing {
             return None;
         }
-        if entry.summary_page == NO_SUMMARY || u32::from(entry.summary_page) >= self.store.layout().segment_pages {
+        let at = SegmentPage { page: u32::from(entry.summary_page), ..self.page(segment) };
+        if entry.summary_page == NO_SUMMARY || at.page >= self.store.layout().pages_with(at.parity) {
             return None;
         }
-        let at = SegmentPage { segment, page: u32::from(entry.summary_page) };
         let location = self.store.layout().location(at, 0);
         let mut header = [0; size_of::<SummaryHeader>()];
         self.read(location, &mut header, tag).ok()?;

@@ -119,7 +119,7 @@ impl Log {
         for open in Stream::CONTENT.iter().filter_map(|stream| self.open[*stream as usize].as_ref()) {
             let fits = frames.len() + waiting_bytes_max(open.front.len()) <= room;
             if open.users_wait && !open.front.is_empty() && fits {
-                let at = SegmentPage { segment: open.segment, page: open.page };
+                let at = open.at();
                 let location = self.store.layout().location(at, 0);
                 let record = Record::Waiting { location, bytes: open.front.clone() }.encode();
                 crate::log::record::put_frame(&mut frames, &record, true, FRAME_HEADER_BYTES + record.len());

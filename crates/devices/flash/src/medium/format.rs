@@ -23,7 +23,9 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"ONODEFL\x01";
 /// Incompatible changes raise the major number: older code refuses the medium.
 pub const FORMAT_MAJOR: u16 = 2;
 /// Compatible additions raise the minor number: the newest.
-pub const FORMAT_MINOR: u16 = 8;
+pub const FORMAT_MINOR: u16 = 9;
+/// The minor number of volumes with parity whose objects do not choose it.
+pub const FORMAT_MINOR_PARITY: u16 = 8;
 /// The minor number of volumes without parity.
 pub const FORMAT_MINOR_PLAIN: u16 = 7;
 /// Incompatible feature: segments may belong to streams beyond the first four.
@@ -57,6 +59,11 @@ pub const FEATURE_FEW_SUPERBLOCKS: u32 = 2048;
 pub const FEATURE_MANY_SUPERBLOCKS: u32 = 4096;
 /// Incompatible features that say where superblocks stand.
 pub const FEATURES_OF_SUPERBLOCKS: u32 = FEATURE_FAR_SUPERBLOCKS | FEATURE_FEW_SUPERBLOCKS | FEATURE_MANY_SUPERBLOCKS;
+/// Incompatible feature: objects choose how many pages of parity the rows with their whole pages
+/// have, up to those of [`FEATURE_PARITY`].
+pub const FEATURE_PARITY_CHOSEN: u32 = 8192;
+/// The number for content that wishes no other, a number of two bits.
+pub const FEATURE_USUAL_PARITY: u32 = 16384 | 32768;
 /// All incompatible features that this code knows.
 pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_COMPACT_RECORDS
@@ -66,6 +73,8 @@ pub const FEATURES_KNOWN: u32 = FEATURE_CLASSES
     | FEATURE_DEFERRED
     | FEATURE_PARITY
     | FEATURE_VERSIONS
+    | FEATURE_PARITY_CHOSEN
+    | FEATURE_USUAL_PARITY
     | FEATURES_OF_SUPERBLOCKS;
 
 /// Pages of parity in a row of a volume with these incompatible features.
@@ -80,6 +89,27 @@ pub const fn features_of_parity(parity_pages: u32) -> u32 {
     parity_pages << FEATURE_PARITY.trailing_zeros() & FEATURE_PARITY
 }
 
+/// Pages of parity in a row of content that wishes no other number, on a volume with these
+/// incompatible features; nothing where objects do not choose.
+#[must_use]
+pub const fn chosen_parity_of_features(features: u32) -> Option<u8> {
+    if features & FEATURE_PARITY_CHOSEN == 0 {
+        return None;
+    }
+    Some(((features & FEATURE_USUAL_PARITY) >> FEATURE_USUAL_PARITY.trailing_zeros()) as u8)
+}
+
+/// The incompatible features of a volume where objects choose their parity, if they do.
+#[must_use]
+pub const fn features_of_chosen_parity(usual: Option<u8>) -> u32 {
+    match usual {
+        Some(usual) => {
+            FEATURE_PARITY_CHOSEN | ((usual as u32) << FEATURE_USUAL_PARITY.trailing_zeros() & FEATURE_USUAL_PARITY)
+        }
+        None => 0,
+    }
+}
+
 /// Compatible features: the wear policy that was chosen, one of these. None is set if none was
 /// chosen.
 pub const FEATURE_WEAR_OFF: u32 = 1;
@@ -92,6 +122,8 @@ pub const FEATURE_WEAR_STATIC: u32 = 4;
 pub const FEATURE_BUFFERED: u32 = 8;
 /// Compatible feature: [`SavedPage`]s follow the references.
 pub const FEATURE_SAVED_PAGES: u32 = 16;
+/// Compatible feature: content may have another parity than its object wishes, and is to move.
+pub const FEATURE_PARITY_PENDING: u32 = 32;
 /// Bytes of an entry in the log of access times: object and time.
 pub const ACCESS_ENTRY_BYTES: usize = 16;
 /// First bytes of every segment summary.

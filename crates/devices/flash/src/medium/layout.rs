@@ -1,6 +1,9 @@
 //! Where things are: superblock blocks, segments, pages and the payload byte space.
 
-use crate::medium::format::{FEATURE_COMPACT_RECORDS, PageTrailer, Superblock, parity_of_features};
+use crate::medium::format::{
+    FEATURE_COMPACT_RECORDS, PageTrailer, Superblock, chosen_parity_of_features, parity_of_features,
+};
+use crate::policy::Stream;
 use alloc::format;
 use onode_base::ErrorKind;
 use onode_media::{BlockAddress, Geometry, PageAddress};
@@ -9,7 +12,7 @@ use onode_object::{Error, Result};
 mod rows;
 mod superblocks;
 
-pub use rows::{AREA_BYTES, PARITY_PAGES_MAX, Row};
+pub use rows::{AREA_BYTES, ChosenParity, PARITY_PAGES_MAX, Row};
 pub use superblocks::{End, SuperblockBlocks};
 
 /// The division of a medium. Follows from the geometry, the segment size and the use of the spare
@@ -26,12 +29,15 @@ pub struct Layout {
     pub segments: u32,
     /// Bytes of a page that carry content.
     pub payload_bytes: u32,
-    /// Pages of a segment, those of parity apart.
+    /// Pages of a segment, those of parity apart; where objects choose their parity, of one with
+    /// the most of it.
     pub segment_pages: u32,
     /// Bytes of the spare area with which journal pages go on.
     pub spare_record_bytes: u32,
-    /// Pages of parity in each row of pages; 0 if none is kept.
+    /// The most pages of parity in a row of pages; 0 if none is kept.
     pub parity_pages: u32,
+    /// Pages of parity of content that wishes no other number, where objects choose.
+    pub chosen_parity: Option<u8>,
 }
 
 /// More of the spare area is not used: a record that does not fit takes a page of its own.
@@ -44,6 +50,8 @@ pub struct SegmentPage {
     pub segment: u32,
     /// The page, counted in writing order.
     pub page: u32,
+    /// Pages of parity in each row of the segment.
+    pub parity: u8,
 }
 
 impl Layout {
@@ -96,6 +104,7 @@ impl Layout {
             segment_pages,
             spare_record_bytes: 0,
             parity_pages: 0,
+            chosen_parity: None,
         };
         layout.validate()?;
         Ok(layout)
@@ -113,7 +122,11 @@ impl Layout {
         let layout = Self::divided(geometry, superblock.blocks_per_segment.get(), superblocks)?;
         let has_records = features & FEATURE_COMPACT_RECORDS != 0;
         let layout = if has_records { layout.with_records_in_spare() } else { layout };
-        layout.with_parity(parity_of_features(features))
+        let layout = layout.with_parity(parity_of_features(features))?;
+        match chosen_parity_of_features(features) {
+            Some(usual) => layout.with_choice(usual),
+            None => Ok(layout),
+        }
     }
 
     /// The same division of a medium of more blocks: what there is stays where it is, but the
@@ -182,11 +195,11 @@ impl Layout {
 
     fn validate(&self) -> Result<()> {
         let invalid = |detail| Err(Error::new(ErrorKind::Invalid, detail));
-        let bytes = self.segment_bytes();
+        let (bytes, most) = (self.segment_bytes(), self.stride());
         if bytes < 3 * self.node_bytes() as u64 / 2 {
             return invalid(format!("a segment of {bytes} bytes is too small for the index; take more blocks"));
         }
-        if bytes > Self::MOST_SEGMENT_BYTES {
+        if most > Self::MOST_SEGMENT_BYTES {
             return invalid("a segment may have at most 1 GiB".into());
         }
         Ok(())
@@ -228,10 +241,35 @@ impl Layout {
         }
     }
 
-    /// Payload bytes of a segment.
+    /// Payload bytes of a segment; where objects choose their parity, of one with the most of it,
+    /// which holds the least.
     #[must_use]
     pub const fn segment_bytes(&self) -> u64 {
         self.segment_pages as u64 * self.payload_bytes as u64
+    }
+
+    /// Pages of a segment with `parity` pages of it in each row, those apart.
+    #[must_use]
+    pub const fn pages_with(&self, parity: u8) -> u32 {
+        (self.blocks_per_segment - parity as u32) * self.geometry.pages_per_block
+    }
+
+    /// Pages of a segment with the least parity that there may be, that apart.
+    #[must_use]
+    pub const fn most_pages(&self) -> u32 {
+        if self.chosen_parity.is_some() { self.pages_with(0) } else { self.segment_pages }
+    }
+
+    /// Payload bytes of a segment with `parity` pages of it in each row.
+    #[must_use]
+    pub const fn bytes_with(&self, parity: u8) -> u64 {
+        self.pages_with(parity) as u64 * self.payload_bytes as u64
+    }
+
+    /// Page `page` of `segment`, which `stream` fills.
+    #[must_use]
+    pub const fn page(&self, stream: Stream, segment: u32, page: u32) -> SegmentPage {
+        SegmentPage { segment, page, parity: self.parity_of(stream) }
     }
 
     /// Nodes of the tree have at most this many bytes: a page, within 2 to 4 KiB.
@@ -246,7 +284,7 @@ impl Layout {
     pub const fn address(&self, at: SegmentPage) -> PageAddress {
         let first = self.superblocks.first_other() + at.segment * self.blocks_per_segment;
         let (block, page) = if self.has_parity() {
-            self.place_in_row(at.page)
+            self.place_in_row(at)
         } else if self.geometry.chips > 1 {
             (at.page % self.blocks_per_segment, at.page / self.blocks_per_segment)
         } else {
@@ -277,25 +315,65 @@ impl Layout {
         Some(segment).filter(|segment| *segment < self.segments)
     }
 
-    /// The payload address of byte `offset` of page `at`.
+    /// The payload address of byte `offset` of page `at`. Where objects choose their parity it has
+    /// the number of pages of parity in it, so that who reads needs to know nothing of the segment.
     #[must_use]
     pub const fn location(&self, at: SegmentPage, offset: u32) -> u64 {
-        at.segment as u64 * self.segment_bytes() + at.page as u64 * self.payload_bytes as u64 + offset as u64
+        self.start_of(at.segment, at.parity) + at.page as u64 * self.payload_bytes as u64 + offset as u64
+    }
+
+    /// The payload address of the first byte of a segment with `parity` pages of it in each row.
+    #[must_use]
+    pub const fn start_of(&self, segment: u32, parity: u8) -> u64 {
+        let width = if self.chosen_parity.is_some() { parity as u64 } else { 0 };
+        (segment as u64 * self.widths() + width) * self.stride()
+    }
+
+    /// How many numbers of pages of parity a segment may have.
+    const fn widths(&self) -> u64 {
+        if self.chosen_parity.is_some() { self.parity_pages as u64 + 1 } else { 1 }
+    }
+
+    /// Payload addresses from the start of one segment to that of the next, or to that of the same
+    /// segment with more parity.
+    const fn stride(&self) -> u64 {
+        self.most_pages() as u64 * self.payload_bytes as u64
     }
 
     /// The segment of a payload address.
     #[must_use]
     pub const fn segment_of(&self, location: u64) -> u32 {
-        (location / self.segment_bytes()) as u32
+        (location / self.stride() / self.widths()) as u32
+    }
+
+    /// Pages of parity in each row of the segment of a payload address, as that says.
+    #[must_use]
+    pub const fn parity_at(&self, location: u64) -> u8 {
+        if self.chosen_parity.is_some() {
+            (location / self.stride() % self.widths()) as u8
+        } else {
+            self.parity_pages as u8
+        }
+    }
+
+    /// Bytes from the start of its segment to a payload address.
+    #[must_use]
+    pub const fn within(&self, location: u64) -> u32 {
+        (location % self.stride()) as u32
+    }
+
+    /// The first payload address that is of no segment.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.start_of(self.segments, 0)
     }
 
     /// The page and the byte in it of a payload address.
     #[must_use]
     pub const fn page_of(&self, location: u64) -> (SegmentPage, u32) {
-        let within = location % self.segment_bytes();
-        let payload = self.payload_bytes as u64;
-        let at = SegmentPage { segment: self.segment_of(location), page: (within / payload) as u32 };
-        (at, (within % payload) as u32)
+        let (within, payload) = (self.within(location), self.payload_bytes);
+        let (segment, parity) = (self.segment_of(location), self.parity_at(location));
+        (SegmentPage { segment, page: within / payload, parity }, within % payload)
     }
 
     /// The pages of one segment that have `length` bytes from `location`.
@@ -308,8 +386,8 @@ impl Layout {
     /// Whether `length` bytes from `location` lie inside one segment of this medium.
     #[must_use]
     pub fn contains(&self, location: u64, length: u64) -> bool {
-        let segment_bytes = self.segment_bytes();
-        location < u64::from(self.segments) * segment_bytes && location % segment_bytes + length <= segment_bytes
+        let bytes = self.bytes_with(self.parity_at(location));
+        location < self.end() && u64::from(self.within(location)).saturating_add(length) <= bytes
     }
 }
 
@@ -331,7 +409,7 @@ mod tests {
             for segment in 0..layout.segments {
                 let mut next = alloc::collections::BTreeMap::new();
                 for page in 0..layout.segment_pages {
-                    let address = layout.address(SegmentPage { segment, page });
+                    let address = layout.address(SegmentPage { segment, page, parity: 0 });
                     assert!(seen.insert(address));
                     let block = layout.geometry.block_of(address);
                     assert!(layout.blocks(segment).any(|one| one == block));
@@ -346,7 +424,7 @@ mod tests {
     #[test]
     fn locations_round_trip() {
         let layout = Layout::new(shape(1, 16), 2).unwrap();
-        let at = SegmentPage { segment: 7, page: 13 };
+        let at = SegmentPage { segment: 7, page: 13, parity: 0 };
         assert_eq!(layout.page_of(layout.location(at, 99)), (at, 99));
         assert!(layout.contains(layout.location(at, 0), 512 * 3));
         assert!(!layout.contains(layout.location(at, 1), 512 * 3));

@@ -30,11 +30,19 @@ pub enum Stream {
     Class5 = 8,
     /// Access times.
     Atime = 9,
+    /// Content that wishes no parity, where objects choose their parity and it usually has some.
+    Parity0 = 10,
+    /// Content that wishes one page of parity in each row, where another number is usual.
+    Parity1 = 11,
+    /// Content that wishes two.
+    Parity2 = 12,
+    /// Content that wishes three.
+    Parity3 = 13,
 }
 
 impl Stream {
     /// All streams in order of their number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Journal,
         Self::Data,
         Self::Cold,
@@ -45,11 +53,26 @@ impl Stream {
         Self::Class4,
         Self::Class5,
         Self::Atime,
+        Self::Parity0,
+        Self::Parity1,
+        Self::Parity2,
+        Self::Parity3,
     ];
 
     /// Those that hold whole pages of content.
-    pub const CONTENT: [Self; 7] =
-        [Self::Data, Self::Cold, Self::Class1, Self::Class2, Self::Class3, Self::Class4, Self::Class5];
+    pub const CONTENT: [Self; 11] = [
+        Self::Data,
+        Self::Cold,
+        Self::Class1,
+        Self::Class2,
+        Self::Class3,
+        Self::Class4,
+        Self::Class5,
+        Self::Parity0,
+        Self::Parity1,
+        Self::Parity2,
+        Self::Parity3,
+    ];
 
     /// The stream a byte stands for.
     #[must_use]
@@ -65,6 +88,10 @@ impl Stream {
             7 => Self::Class4,
             8 => Self::Class5,
             9 => Self::Atime,
+            10 => Self::Parity0,
+            11 => Self::Parity1,
+            12 => Self::Parity2,
+            13 => Self::Parity3,
             _ => return None,
         })
     }
@@ -83,6 +110,10 @@ impl Stream {
             Self::Class4 => "class-4",
             Self::Class5 => "class-5",
             Self::Atime => "atime",
+            Self::Parity0 => "parity-0",
+            Self::Parity1 => "parity-1",
+            Self::Parity2 => "parity-2",
+            Self::Parity3 => "parity-3",
         }
     }
 
@@ -90,6 +121,29 @@ impl Stream {
     #[must_use]
     pub const fn is_content(self) -> bool {
         !matches!(self, Self::Journal | Self::Index | Self::Atime)
+    }
+
+    /// The stream of content that wishes so many pages of parity, where another number is usual.
+    #[must_use]
+    pub const fn of_parity(wished: u8) -> Self {
+        match wished {
+            0 => Self::Parity0,
+            1 => Self::Parity1,
+            2 => Self::Parity2,
+            _ => Self::Parity3,
+        }
+    }
+
+    /// How many pages of parity the content of this stream wishes, if that is what it is for.
+    #[must_use]
+    pub const fn wished_parity(self) -> Option<u8> {
+        match self {
+            Self::Parity0 => Some(0),
+            Self::Parity1 => Some(1),
+            Self::Parity2 => Some(2),
+            Self::Parity3 => Some(3),
+            _ => None,
+        }
     }
 
     /// Whether volumes with it can be used by programs that know only the first four.
@@ -136,7 +190,14 @@ impl Stream {
     #[must_use]
     pub const fn class(self, placement: Placement) -> u8 {
         let class = match self {
-            Self::Journal | Self::Data | Self::Index | Self::Atime => 0,
+            Self::Journal
+            | Self::Data
+            | Self::Index
+            | Self::Atime
+            | Self::Parity0
+            | Self::Parity1
+            | Self::Parity2
+            | Self::Parity3 => 0,
             Self::Cold => match placement {
                 Placement::UserCleaner | Placement::AgeChain => 1,
                 Placement::SepBit => 2,
@@ -173,7 +234,7 @@ mod tests {
         for stream in Stream::ALL {
             assert_eq!(Stream::from_byte(stream as u8), Some(stream));
         }
-        assert_eq!(Stream::from_byte(10), None);
+        assert_eq!(Stream::from_byte(14), None);
     }
 
     #[test]

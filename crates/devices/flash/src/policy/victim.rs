@@ -58,7 +58,7 @@ impl Default for Thresholds {
 pub struct Candidate {
     /// Which one.
     pub segment: u32,
-    /// Bytes that would have to be moved.
+    /// Bytes that would have to be moved, as a segment with the most parity would hold them.
     pub live_bytes: u32,
     /// How many segments were opened since it was.
     pub age: u32,

@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
 use onode_media::IoTag;
-use onode_object::{Condition, Error, ObjectId, Result, Severity};
+use onode_object::{Condition, Error, Mutation, ObjectId, Result, Severity};
 
 /// Content that a record of the last page placed: object, offset, place.
 type Placed = (ObjectId, u64, Piece);
@@ -185,10 +185,10 @@ impl Recovery {
         };
         let sure = self.pages < sure_pages;
         if let Some(held) = self.held.take().filter(|_| self.damage.is_none()) {
-            let (end, lost) = (PagePlace { at: cursor.at, sequence: cursor.sequence }, held.lost);
+            let (end, lost) = (PagePlace::of(cursor.at, cursor.sequence), held.lost);
             self.replay_held(volume, held, &mut assembler, &mut cursor, &mut traces)?;
             if lost == Some(end) && self.damage.is_none() {
-                let (segment, page) = (end.at.segment, end.at.page);
+                let (segment, page) = (end.segment, end.page);
                 let detail = format!("what the memory has of segment {segment} page {page} is damaged in its middle");
                 self.damage = Some(format!("the journal is damaged: {detail}"));
             }
@@ -298,24 +298,23 @@ impl Recovery {
         match record {
             // Taken from the page before its other records.
             Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
-            Record::Chain { segment, sequence }
-            | Record::Opened { segment, sequence, .. }
-            | Record::OpenedAtime { segment, sequence, .. }
+            Record::Chain { segment, sequence } | Record::Opened { segment, sequence, .. }
                 if segment >= segments || sequence == u32::MAX =>
             {
                 Err(damaged(format!("the journal names segment {segment} of {segments}")))
+            }
+            Record::Opened { segment, stream, .. } if !volume.log.layout().has_stream(stream) => {
+                let stream = stream.name();
+                Err(damaged(format!("the journal opens segment {segment} for {stream}, which the volume has not")))
             }
             Record::Chain { segment, sequence } => {
                 cursor.next = (segment, sequence);
                 volume.log.table_mut().skip_to(sequence + 1);
                 Ok(())
             }
-            Record::Opened { segment, sequence, erases } | Record::OpenedAtime { segment, sequence, erases } => {
+            Record::Opened { segment, sequence, erases, stream } => {
                 // The log of access times is read afterwards, in segments that are open.
-                let (state, stream) = match record {
-                    Record::OpenedAtime { .. } => (SegmentState::Open, Stream::Atime),
-                    _ => (SegmentState::Full, Stream::Data),
-                };
+                let state = if stream == Stream::Atime { SegmentState::Open } else { SegmentState::Full };
                 volume.log.table_mut().update(segment, |entry| {
                     entry.state = state;
                     entry.stream = stream;
@@ -334,6 +333,11 @@ impl Recovery {
                 volume.log.set_transaction(transaction);
                 let at_once = volume.checkpoints.has_feature(FEATURE_MEMORY);
                 for change in changes {
+                    if matches!(change, Change::Mutation(Mutation::SetHints { .. }))
+                        && volume.log.layout().chosen_parity.is_some()
+                    {
+                        volume.checkpoints.set_parity_pending(true);
+                    }
                     if let Change::Place { object, offset, pieces } = &change {
                         let mut at = *offset;
                         for piece in pieces {

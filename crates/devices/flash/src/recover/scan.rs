@@ -14,6 +14,7 @@ use crate::medium::format::PageKind;
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
+use crate::policy::Stream;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
@@ -141,7 +142,7 @@ impl Scanner<'_> {
         let (mut after, mut last_wanted) = (self.programmed(part, is_last)?, is_last);
         let end = after;
         while after > part.first {
-            let at = SegmentPage { segment: part.segment, page: after - 1 };
+            let at = self.page(part, after - 1);
             let seen = self.seen.remove(&at);
             let found = match seen.map_or_else(|| self.read(part, at.page), Ok)? {
                 Examined::Sound(found) => found,
@@ -188,7 +189,7 @@ impl Scanner<'_> {
         // A segment that was filled ends with its summary. If the page before it is one of the
         // journal, the summary has the last page alone, and need not be looked at: what names the
         // next segment was written behind it.
-        let summary = SegmentPage { segment: part.segment, page: pages - 1 };
+        let summary = self.page(part, pages - 1);
         let is_journal = |found: &Examined<VerifiedPage>| matches!(found, Examined::Sound(page) if page.info.kind == PageKind::Journal);
         if !is_last && low < pages {
             let before = if low < summary.page { Some(self.look(part, summary.page - 1)?) } else { None };
@@ -215,9 +216,13 @@ impl Scanner<'_> {
         Ok(low)
     }
 
+    const fn page(&self, part: JournalSegment, page: u32) -> SegmentPage {
+        self.log.layout().page(Stream::Journal, part.segment, page)
+    }
+
     /// Page `page` of a segment; it is read once.
     fn look(&mut self, part: JournalSegment, page: u32) -> Result<Examined<VerifiedPage>> {
-        let at = SegmentPage { segment: part.segment, page };
+        let at = self.page(part, page);
         if let Some(seen) = self.seen.get(&at) {
             return Ok(seen.clone());
         }
@@ -227,6 +232,6 @@ impl Scanner<'_> {
     }
 
     fn read(&mut self, part: JournalSegment, page: u32) -> Result<Examined<VerifiedPage>> {
-        Ok(self.log.examine(SegmentPage { segment: part.segment, page }, Some(part.sequence))?)
+        Ok(self.log.examine(self.page(part, page), Some(part.sequence))?)
     }
 }

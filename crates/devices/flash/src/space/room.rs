@@ -169,7 +169,7 @@ impl<'a> Room<'a> {
         // Who cleans a segment of nodes writes those above them, too: where the index is a good
         // part of what there is, more than is gained before segments are filled to the end.
         let above = index_bytes.saturating_sub(self.usable_bytes() / INDEX_PART);
-        self.log.table().live_bytes()
+        self.log.table().packed_bytes()
             + self.index.dirty_bytes() as u64
             + above
             + self.index.counts().extents * self.extent_bytes()
@@ -185,7 +185,8 @@ impl<'a> Room<'a> {
         self.extent_bytes() + PAGE_ENTRY_BYTES
     }
 
-    /// Space as users see it, with content of at most `allowed` bytes more.
+    /// Space as users see it, with content of at most `allowed` bytes more. Where objects choose
+    /// their parity, it is that of content with the usual one.
     pub fn space(&self, allowed: u64) -> Space {
         let total = self.usable_bytes();
         let used = self.used_bytes();
@@ -197,7 +198,8 @@ impl<'a> Room<'a> {
             let page_bytes = u64::from(self.log.layout().payload_bytes);
             left / (page_bytes + self.page_extent_bytes()) * page_bytes
         };
-        let available = available.min(allowed);
+        let usual = |bytes| self.log.layout().chosen().map_or(bytes, |chosen| chosen.bytes_of_usual(bytes));
+        let (total, available) = (usual(total), usual(available).min(allowed));
         Space { total, available, objects: self.index.object_count() }
     }
 
@@ -263,7 +265,7 @@ impl<'a> Room<'a> {
 
     /// Segments beyond the reserve that there would be if everything were packed without a gap.
     pub fn most_room(&self) -> u32 {
-        let live = self.log.table().live_bytes().div_ceil(self.segment_bytes()) as u32;
+        let live = self.log.table().packed_bytes().div_ceil(self.segment_bytes()) as u32;
         self.segments.saturating_sub(self.bad + live + self.reserve_segments())
     }
 
@@ -343,7 +345,7 @@ impl<'a> Room<'a> {
     pub fn stale_bytes(&self) -> u64 {
         let table = self.log.table();
         let used = table.usable_segments() - table.allocatable() - table.in_state(SegmentState::Bad);
-        (u64::from(used) * self.segment_bytes()).saturating_sub(table.live_bytes())
+        (u64::from(used) * self.segment_bytes()).saturating_sub(table.packed_bytes())
     }
 
     /// Whether segments are so few that background cleaning may be useful: less than an eighth of

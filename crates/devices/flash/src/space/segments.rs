@@ -16,10 +16,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use choice::Choice;
 use onode_base::planted::{Bug, is_planted};
+use packing::Packing;
 
 mod choice;
 mod growing;
 mod packed;
+mod packing;
 pub mod piece;
 mod segment;
 mod shrinking;
@@ -46,6 +48,9 @@ pub struct SegmentTable {
     /// Pieces that fit into a segment of their own.
     pieces_fit: usize,
     live_bytes: u64,
+    /// The same as segments with the most parity would hold them, and how those of each stream do.
+    packed_bytes: u64,
+    packing: Packing,
     /// The part of them that lies on segments for nodes alone.
     index_bytes: u64,
     /// Erases of all sound segments.
@@ -79,6 +84,8 @@ impl SegmentTable {
             piece_entries,
             pieces_fit: Self::pieces_that_fit(layout),
             live_bytes: 0,
+            packed_bytes: 0,
+            packing: Packing::new(layout),
             index_bytes: 0,
             erases: 0,
             pins: Arc::default(),
@@ -113,6 +120,8 @@ impl SegmentTable {
             self.erases = self.erases - before.erases_of_sound() + entry.erases_of_sound();
         }
         self.index_bytes = self.index_bytes - before.index_bytes() + entry.index_bytes();
+        let (before, after) = (self.packing.packed(&before), self.packing.packed(entry));
+        self.packed_bytes = self.packed_bytes - u64::from(before) + u64::from(after);
     }
 
     /// Opens a segment for `stream` under a new sequence number, which it returns.
@@ -167,6 +176,12 @@ impl SegmentTable {
     /// Bytes referred to on all segments.
     pub const fn live_bytes(&self) -> u64 {
         self.live_bytes
+    }
+
+    /// Bytes that they would take if all segments had as much parity as those with the most: where
+    /// objects choose their parity, space is counted in such segments.
+    pub const fn packed_bytes(&self) -> u64 {
+        self.packed_bytes
     }
 
     /// Bytes referred to on segments for nodes alone.
@@ -307,7 +322,7 @@ impl SegmentTable {
             let wanted = is_full && !self.stuck.contains(&segment) && !self.emptied.contains(&segment);
             wanted.then(|| Candidate {
                 segment,
-                live_bytes: one.live_bytes,
+                live_bytes: self.packing.packed(one),
                 age: now.saturating_sub(one.sequence),
                 erases: one.erases,
                 stream: one.stream,

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use onode_object::powers::Decision;
-use onode_object::{ObjectId, ObjectKind, Result};
+use onode_object::{Hints, ObjectId, ObjectKind, Result};
 
 /// What the hints of an object lead to.
 pub fn decisions(core: &mut Core, object: ObjectId) -> Result<Vec<Decision>> {
@@ -31,7 +31,53 @@ pub fn decisions(core: &mut Core, object: ObjectId) -> Result<Vec<Decision>> {
             placement.name()
         ),
     };
-    Ok(Vec::from([Decision::new("log", stream.name(), why)]))
+    let mut decisions = Vec::from([Decision::new("log", stream.name(), why)]);
+    decisions.extend(of_parity(core, object, &hints)?);
+    Ok(decisions)
+}
+
+/// How much parity the content of an object has; nothing if there is none and none is wished.
+fn of_parity(core: &mut Core, object: ObjectId, hints: &Hints) -> Result<Option<Decision>> {
+    let (layout, is_combined) = (*core.log().layout(), core.log().is_combined());
+    let wished = hints.parity_pages;
+    let is_wished = wished != 0 && wished != Hints::NO_PARITY;
+    let pages = |parity: u8| match parity {
+        0 => String::from("none"),
+        pages => format!("{pages} of {} pages", layout.blocks_per_segment),
+    };
+    let most = layout.parity_pages as u8;
+    let Some(usual) = layout.chosen_parity else {
+        let why = match most {
+            0 if !is_wished => return Ok(None),
+            0 => String::from("the volume was made without: what is wished changes nothing"),
+            _ if is_wished && wished != most => format!(
+                "everything on the volume has so much; files choose where it was made with --parity {most}-{}",
+                wished.max(most)
+            ),
+            _ => String::from("everything on the volume has so much"),
+        };
+        return Ok(Some(Decision::new("parity", pages(most), why)));
+    };
+    if is_combined {
+        return Ok(Some(Decision::new("parity", pages(most), "placement=combined has one log, with as much for all")));
+    }
+    let parity = layout.parity_for(wished);
+    let mut why = match wished {
+        0 => format!("nothing is wished, and {usual} is usual here"),
+        Hints::NO_PARITY => String::from("none is wished"),
+        wished if u32::from(wished) > layout.parity_pages => {
+            format!("{wished} are wished, the volume has at most {most}")
+        }
+        _ => String::from("it is wished"),
+    };
+    if parity < most {
+        why.push_str(&format!("; names, and what is less than a page, have {most}"));
+    }
+    let (other, all) = core.other_parity(object, hints)?;
+    if other > 0 {
+        why.push_str(&format!("; {other} of {all} bytes have another and move in the background"));
+    }
+    Ok(Some(Decision::new("parity", pages(parity), why)))
 }
 
 /// How long what is of a level is expected to stay.

@@ -48,6 +48,8 @@ impl Inspect for FlashDevice {
             ("segments_bad", u64::from(core.log().table().in_state(SegmentState::Bad))),
             ("live_bytes", core.log().table().live_bytes()),
             ("parity_pages", u64::from(core.log().layout().parity_pages)),
+            ("parity_moved_bytes", core.cleaner().reprotect().moved()),
+            ("parity_pending", u64::from(core.checkpoints().parity_pending())),
             ("pages_rebuilt", core.log().store().pages().rebuilt_pages()),
             ("records_replayed", core.recovery().replayed().1),
             ("pages_replayed", core.recovery().replayed().0),
@@ -154,7 +156,6 @@ fn tags(core: &Core, counters: &onode_media::Counters) -> Vec<TagCounts> {
 }
 
 fn segments(core: &Core) -> Vec<SegmentInfo> {
-    let capacity_bytes = core.log().layout().segment_bytes();
     let next_sequence = core.log().table().next_sequence();
     let of = |(segment, one): (u32, &Segment)| {
         let holds_nothing = one.live_bytes == 0;
@@ -165,7 +166,7 @@ fn segments(core: &Core) -> Vec<SegmentInfo> {
             state: state(one.state),
             stream: if has_stream { one.stream.name().into() } else { String::new() },
             live_bytes: u64::from(one.live_bytes),
-            capacity_bytes,
+            capacity_bytes: core.log().layout().bytes_with(core.log().page(segment).parity),
             erases: one.erases,
             age: if has_stream { next_sequence.saturating_sub(one.sequence) } else { 0 },
         }

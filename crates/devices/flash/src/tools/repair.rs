@@ -266,9 +266,10 @@ fn scan_rows(core: &mut Core) -> Result<Vec<Action>> {
     if !layout.has_parity() {
         return Ok(actions);
     }
-    for row in (0..layout.segments).flat_map(|segment| layout.rows_of(segment)) {
+    let rows = layout.geometry.pages_per_block;
+    for (segment, number) in (0..layout.segments).flat_map(|segment| (0..rows).map(move |number| (segment, number))) {
+        let row = Row::beside(log.page(segment), number);
         let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
-        let Row { segment, row: number } = row;
         actions.extend(state.rebuilt.iter().map(|at| Action::PageRebuilt { segment, page: at.page }));
         if state.lacks_parity() {
             actions.push(Action::RowProtected { segment, row: number });

@@ -1,6 +1,7 @@
 //! The shape of a NAND: its pages, blocks and segments, and what suits a size of which nothing else
 //! was said.
 
+use super::Parity;
 use crate::error::{Class, Error, Result};
 use crate::spec::DEFAULT_SIZE;
 use onode_base::size::exact_size;
@@ -21,8 +22,8 @@ pub struct Shape {
     pub blocks_per_segment: Option<u32>,
     /// Chips that work at the same time.
     pub chips: Option<u32>,
-    /// Pages of parity in each row of pages, 0 to 3.
-    pub parity: Option<u32>,
+    /// Pages of parity in each row of pages.
+    pub parity: Option<Parity>,
 }
 
 impl Shape {
@@ -56,10 +57,14 @@ impl Shape {
                 blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
                 chips: self.chips.unwrap_or(1),
             };
-            let parity_pages = u8::try_from(self.parity.unwrap_or(0)).unwrap_or(u8::MAX);
-            let options = onode_flash::FormatOptions { parity_pages, ..Default::default() };
+            let options = onode_flash::FormatOptions { parity_pages: self.parity_pages(), ..Default::default() };
             u32::from(options.blocks_per_segment(&shape))
         })
+    }
+
+    /// The most pages of parity in a row.
+    fn parity_pages(&self) -> u8 {
+        self.parity.map_or(0, |parity| parity.most)
     }
 
     fn bytes(&self) -> u64 {
@@ -92,7 +97,7 @@ impl Shape {
             let pages = self.bytes() / u64::from(self.page_bytes().max(1));
             let wanted = pages.div_ceil(Self::USUAL_BLOCKS).checked_next_power_of_two().unwrap_or(u64::MAX);
             // A small volume has few blocks of the usual size, and so many of smaller ones.
-            let blocks = if self.parity.unwrap_or(0) > 0 { Self::LEAST_BLOCKS_WITH_PARITY } else { Self::LEAST_BLOCKS };
+            let blocks = if self.parity_pages() > 0 { Self::LEAST_BLOCKS_WITH_PARITY } else { Self::LEAST_BLOCKS };
             let least = 1 << (pages / blocks).clamp(16, 64).ilog2();
             u32::try_from(wanted.clamp(least, 16 << 10)).unwrap_or(64)
         })
@@ -121,7 +126,7 @@ impl Shape {
         let geometry = Geometry {
             page_bytes,
             // Parity takes as much beside the trailer, and records of the journal some.
-            spare_bytes: self.spare.unwrap_or(if self.parity.unwrap_or(0) > 0 { 64 } else { 32 }),
+            spare_bytes: self.spare.unwrap_or(if self.parity_pages() > 0 { 64 } else { 32 }),
             pages_per_block,
             blocks: blocks.max(8),
             chips: self.chips.unwrap_or(1),
@@ -135,8 +140,8 @@ impl Shape {
         Ok(geometry)
     }
 
-    /// Every figure that was said, with its key.
-    pub(super) fn said(&self) -> [(&'static str, Option<u64>); 7] {
+    /// Every figure that was said, with its key; parity apart.
+    pub(super) fn said(&self) -> [(&'static str, Option<u64>); 6] {
         [
             ("size", self.size),
             ("page", self.page.map(u64::from)),
@@ -144,7 +149,6 @@ impl Shape {
             ("pages-per-block", self.pages_per_block.map(u64::from)),
             ("blocks-per-segment", self.blocks_per_segment.map(u64::from)),
             ("chips", self.chips.map(u64::from)),
-            ("parity", self.parity.map(u64::from)),
         ]
     }
 }

@@ -26,7 +26,7 @@ impl Checkpoints {
             return Ok(());
         }
         while let Some((segment, first, items)) = log.stranded() {
-            let base = u64::from(segment) * log.layout().segment_bytes();
+            let base = log.start_of(segment);
             for item in &items {
                 let item = behind(item, first);
                 self.mover(index, log).move_item_of_any(&item, base + u64::from(item.start))?;
@@ -67,7 +67,7 @@ impl Checkpoints {
             let Some(segment) = dead else { return Ok(()) };
             let layout = *log.layout();
             let page = u32::from(log.table().get(segment).summary_page).min(layout.all_pages() - 1);
-            let block = layout.geometry.block_of(layout.address(SegmentPage { segment, page }));
+            let block = layout.geometry.block_of(layout.address(SegmentPage { page, ..log.page(segment) }));
             log.mark_bad(block)?;
             log.retire(segment);
         }

@@ -4,18 +4,28 @@ use super::Checkpoints;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::format::{
-    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR, FORMAT_MINOR_PLAIN, NOWHERE,
-    References, SUPERBLOCK_MAGIC, SavedPage, Superblock,
+    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_PARITY_PENDING, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR,
+    FORMAT_MINOR_PARITY, FORMAT_MINOR_PLAIN, NOWHERE, References, SUPERBLOCK_MAGIC, SavedPage, Superblock,
 };
-use crate::medium::layout::{End, SegmentPage};
+use crate::medium::layout::{End, Layout, SegmentPage};
 use crate::medium::ring::Attempt;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
+use onode_base::planted::{Bug, is_planted};
 use onode_object::{Error, Result};
 use zerocopy::IntoBytes;
 
 /// More pages are not copied: a close is not to take long.
 const PAGES_MAX: usize = 32;
+
+/// The minor number of a volume of this division.
+const fn minor_of(layout: &Layout) -> u16 {
+    match layout.chosen_parity {
+        Some(_) => FORMAT_MINOR,
+        None if layout.has_parity() => FORMAT_MINOR_PARITY,
+        None => FORMAT_MINOR_PLAIN,
+    }
+}
 
 impl Checkpoints {
     /// Writes a superblock of the present checkpoint. `first` says that the checkpoint is a new
@@ -86,14 +96,15 @@ impl Checkpoints {
         let (placement, victim) = self.policies.bytes();
         let deferred = if checkpoint.references.deferred.is_some() { FEATURE_DEFERRED } else { 0 };
         let buffered = if self.ring.is_buffered() { FEATURE_BUFFERED } else { 0 };
+        let pending = if self.parity_pending() && !is_planted(Bug::WishUnstored) { FEATURE_PARITY_PENDING } else { 0 };
         let saved = if checkpoint.references.saved.is_empty() { 0 } else { FEATURE_SAVED_PAGES };
         let superblock = Superblock {
             magic: SUPERBLOCK_MAGIC,
             major: FORMAT_MAJOR.into(),
-            minor: if layout.has_parity() { FORMAT_MINOR } else { FORMAT_MINOR_PLAIN }.into(),
+            minor: minor_of(layout).into(),
             incompatible: (self.incompatible | deferred).into(),
             read_only_compatible: 0.into(),
-            compatible: (self.policies.compatible() | buffered | saved).into(),
+            compatible: (self.policies.compatible() | buffered | saved | pending).into(),
             uuid: self.uuid,
             page_bytes: shape.page_bytes.into(),
             pages_per_block: shape.pages_per_block.into(),

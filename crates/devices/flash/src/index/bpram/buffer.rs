@@ -104,10 +104,20 @@ impl Area {
 /// A journal page by the life of its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagePlace {
-    /// Where it is to be programmed.
-    pub at: SegmentPage,
+    /// The segment.
+    pub segment: u32,
+    /// The page at which it is to be programmed.
+    pub page: u32,
     /// Sequence number of the segment.
     pub sequence: u32,
+}
+
+impl PagePlace {
+    /// The journal page `at` of a segment opened with `sequence`.
+    #[must_use]
+    pub const fn of(at: SegmentPage, sequence: u32) -> Self {
+        Self { segment: at.segment, page: at.page, sequence }
+    }
 }
 
 /// What the buffer holds of the journal page that it knows last.
@@ -128,8 +138,12 @@ pub struct HeldPage {
 impl HeldPage {
     /// Nothing that could be read.
     const UNREADABLE: Self = {
-        let at = SegmentPage { segment: u32::MAX, page: 0 };
-        Self { place: PagePlace { at, sequence: 0 }, content: Vec::new(), frames: Vec::new(), lost: None }
+        Self {
+            place: PagePlace { segment: u32::MAX, page: 0, sequence: 0 },
+            content: Vec::new(),
+            frames: Vec::new(),
+            lost: None,
+        }
     };
 }
 
@@ -227,8 +241,8 @@ impl WriteBuffer {
             return None;
         }
         let frames = bytes.split_off(content as usize);
-        let at = SegmentPage { segment: header.segment.get(), page: header.page.get() };
-        let place = PagePlace { at, sequence: header.sequence.get() };
+        let (segment, page) = (header.segment.get(), header.page.get());
+        let place = PagePlace { segment, page, sequence: header.sequence.get() };
         Some(Entry { number: header.number.get(), place, content: bytes, frames })
     }
 
@@ -254,9 +268,9 @@ impl WriteBuffer {
         };
         let mut header = EntryHeader {
             number: (self.number + 1).into(),
-            segment: place.at.segment.into(),
+            segment: place.segment.into(),
             sequence: place.sequence.into(),
-            page: place.at.page.into(),
+            page: place.page.into(),
             content_bytes: (new_content.len() as u32).into(),
             frame_bytes: (new_frames.len() as u32).into(),
             checksum: 0.into(),

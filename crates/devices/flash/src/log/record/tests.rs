@@ -7,8 +7,9 @@ use onode_object::{AttributeKind, Hints};
 fn records_round_trip_through_frames_of_any_size() {
     let records = [
         Record::Chain { segment: 7, sequence: 900 },
-        Record::Opened { segment: 8, sequence: 901, erases: 3 },
-        Record::OpenedAtime { segment: 9, sequence: 902, erases: 4 },
+        Record::Opened { segment: 8, sequence: 901, erases: 3, stream: Stream::Data },
+        Record::Opened { segment: 8, sequence: 901, erases: 3, stream: Stream::Parity2 },
+        Record::Opened { segment: 9, sequence: 902, erases: 4, stream: Stream::Atime },
         Record::Waiting { location: 1 << 33, bytes: alloc::vec![7; 90] },
         Record::Flushed { before: 1 << 34 },
         Record::Commit {

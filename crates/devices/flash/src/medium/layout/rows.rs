@@ -11,9 +11,10 @@
 
 use super::{Layout, SegmentPage};
 use crate::medium::format::PageTrailer;
+use crate::policy::Stream;
 use alloc::format;
 use onode_base::ErrorKind;
-use onode_object::{Error, Result};
+use onode_object::{Error, Hints, ParityChoice, Result};
 
 /// The most pages of parity in a row.
 pub const PARITY_PAGES_MAX: u32 = onode_codec::parity::PARITY_PAGES_MAX as u32;
@@ -35,6 +36,44 @@ pub struct Row {
     pub segment: u32,
     /// The row, counted in writing order: also the page of each block.
     pub row: u32,
+    /// How many of its pages are parity.
+    pub parity: u8,
+}
+
+impl Row {
+    /// Row `number` of the segment of `at`.
+    #[must_use]
+    pub const fn beside(at: SegmentPage, number: u32) -> Self {
+        Self { segment: at.segment, row: number, parity: at.parity }
+    }
+}
+
+/// What content takes where objects choose their parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenParity {
+    /// What they choose from.
+    pub choice: ParityChoice,
+    /// Pages of a row.
+    blocks: u32,
+}
+
+impl ChosenParity {
+    const fn columns(self, parity: u8) -> u64 {
+        (self.blocks - parity as u32) as u64
+    }
+
+    /// So many bytes of content with the usual parity are as much as `bytes` with the most.
+    #[must_use]
+    pub const fn bytes_of_usual(self, bytes: u64) -> u64 {
+        bytes / self.columns(self.choice.most) * self.columns(self.choice.usual)
+    }
+
+    /// So many bytes must be left for content with the usual parity where `bytes` with any are to
+    /// have room.
+    #[must_use]
+    pub const fn bytes_for_any(self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.columns(self.choice.most)).saturating_mul(self.columns(self.choice.usual))
+    }
 }
 
 impl Layout {
@@ -58,8 +97,7 @@ impl Layout {
                 parity_pages + 2
             ));
         }
-        let row_pages = self.blocks_per_segment - parity_pages;
-        if row_pages > ROW_PAGES_MAX {
+        if self.blocks_per_segment - parity_pages > ROW_PAGES_MAX {
             return invalid(format!(
                 "segments of {} erase blocks are too wide for parity: a row may have {ROW_PAGES_MAX} pages of content",
                 self.blocks_per_segment
@@ -79,21 +117,89 @@ impl Layout {
             self.payload_bytes -= AREA_BYTES;
         }
         self.parity_pages = parity_pages;
-        self.segment_pages = self.row_pages() * self.geometry.pages_per_block;
+        self.segment_pages = self.pages_with(parity_pages as u8);
         self.validate()?;
         Ok(self)
     }
 
-    /// Whether pages are covered by parity.
+    /// The same where objects choose how many pages of parity the rows with their content have, up
+    /// to what there is now: `usual` for those that wish nothing.
+    ///
+    /// # Errors
+    /// `Invalid` if that is more than there can be, or segments are too wide.
+    pub fn with_choice(mut self, usual: u8) -> Result<Self> {
+        if u32::from(usual) > self.parity_pages || self.parity_pages == 0 {
+            let detail = format!("content with {usual} pages of parity, on a volume with {}", self.parity_pages);
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        if self.blocks_per_segment > ROW_PAGES_MAX {
+            let detail = format!("segments of {} erase blocks are too wide for parity", self.blocks_per_segment);
+            return Err(Error::new(ErrorKind::Invalid, detail));
+        }
+        self.chosen_parity = Some(usual);
+        self.validate()?;
+        Ok(self)
+    }
+
+    /// Whether pages lie in rows, which are covered by parity or may be.
     #[must_use]
     pub const fn has_parity(&self) -> bool {
         self.parity_pages > 0
     }
 
-    /// Pages of content in a row.
+    /// Pages of parity in each row of the segments that `stream` fills.
     #[must_use]
-    pub const fn row_pages(&self) -> u32 {
-        self.blocks_per_segment - self.parity_pages
+    pub const fn parity_of(&self, stream: Stream) -> u8 {
+        match (self.chosen_parity, stream.wished_parity()) {
+            (Some(_), Some(wished)) => wished,
+            (Some(usual), None) if stream.is_content() => usual,
+            _ => self.parity_pages as u8,
+        }
+    }
+
+    /// Whether segments of the volume may belong to `stream`.
+    #[must_use]
+    pub const fn has_stream(&self, stream: Stream) -> bool {
+        match (self.chosen_parity, stream.wished_parity()) {
+            (_, None) => true,
+            (Some(_), Some(wished)) => wished as u32 <= self.parity_pages,
+            (None, Some(_)) => false,
+        }
+    }
+
+    /// The pages of parity that content gets where `wished` are: none are `u8::MAX`, nothing was
+    /// said if 0.
+    #[must_use]
+    pub const fn parity_for(&self, wished: u8) -> u8 {
+        let most = self.parity_pages as u8;
+        match (self.chosen_parity, wished) {
+            (None, _) => most,
+            (Some(usual), 0) => usual,
+            (Some(_), Hints::NO_PARITY) => 0,
+            (Some(_), wished) if wished < most => wished,
+            _ => most,
+        }
+    }
+
+    /// How objects choose, if they do.
+    #[must_use]
+    pub fn chosen(&self) -> Option<ChosenParity> {
+        let usual = self.chosen_parity?;
+        let choice = ParityChoice { most: self.parity_pages as u8, usual };
+        Some(ChosenParity { choice, blocks: self.blocks_per_segment })
+    }
+
+    /// How many numbers of pages of parity content can have beside the usual one: each has a stream
+    /// of its own.
+    #[must_use]
+    pub const fn unusual_parities(&self) -> u32 {
+        if self.chosen_parity.is_some() { self.parity_pages } else { 0 }
+    }
+
+    /// Pages of content in a row with `parity` pages of it.
+    #[must_use]
+    pub const fn row_pages(&self, parity: u8) -> u32 {
+        self.blocks_per_segment - parity as u32
     }
 
     /// Pages of a segment with those of parity.
@@ -105,42 +211,50 @@ impl Layout {
     /// The row of a page, and which page of content of that row it is; nothing for one of parity.
     #[must_use]
     pub const fn row_of(&self, at: SegmentPage) -> (Row, Option<u32>) {
-        let Some(behind) = at.page.checked_sub(self.segment_pages) else {
-            let row = Row { segment: at.segment, row: at.page / self.row_pages() };
-            return (row, Some(at.page % self.row_pages()));
+        let Some(behind) = at.page.checked_sub(self.pages_with(at.parity)) else {
+            let columns = self.row_pages(at.parity);
+            return (Row::beside(at, at.page / columns), Some(at.page % columns));
         };
-        (Row { segment: at.segment, row: behind / self.parity_pages }, None)
+        // Nothing lies behind the pages of content of a segment without parity.
+        let pages = if at.parity > 0 { at.parity as u32 } else { 1 };
+        (Row::beside(at, behind / pages), None)
     }
 
     /// Page `column` of content of `row`.
     #[must_use]
     pub const fn content_page(&self, row: Row, column: u32) -> SegmentPage {
-        SegmentPage { segment: row.segment, page: row.row * self.row_pages() + column }
+        let page = row.row * self.row_pages(row.parity) + column;
+        SegmentPage { segment: row.segment, page, parity: row.parity }
     }
 
     /// All pages of content of `row`.
     pub fn content_pages(&self, row: Row) -> impl Iterator<Item = SegmentPage> + use<> {
         let layout = *self;
-        (0..self.row_pages()).map(move |column| layout.content_page(row, column))
+        (0..self.row_pages(row.parity)).map(move |column| layout.content_page(row, column))
     }
 
-    /// All rows of `segment`.
-    pub fn rows_of(&self, segment: u32) -> impl Iterator<Item = Row> + use<> {
-        (0..self.geometry.pages_per_block).map(move |row| Row { segment, row })
+    /// All rows of `segment`, which `stream` fills.
+    pub fn rows_of(&self, stream: Stream, segment: u32) -> impl Iterator<Item = Row> + use<> {
+        let parity = self.parity_of(stream);
+        (0..self.geometry.pages_per_block).map(move |row| Row { segment, row, parity })
     }
 
     /// Page `number` of parity of `row`.
     #[must_use]
     pub const fn parity_page(&self, row: Row, number: u32) -> SegmentPage {
-        SegmentPage { segment: row.segment, page: self.segment_pages + row.row * self.parity_pages + number }
+        let page = self.pages_with(row.parity) + row.row * row.parity as u32 + number;
+        SegmentPage { segment: row.segment, page, parity: row.parity }
     }
 
-    /// The block of its segment, and the page of that block, behind page `page` of a segment with
-    /// rows.
-    pub(super) const fn place_in_row(&self, page: u32) -> (u32, u32) {
-        let (row, column) = match page.checked_sub(self.segment_pages) {
-            None => (page / self.row_pages(), page % self.row_pages()),
-            Some(behind) => (behind / self.parity_pages, self.row_pages() + behind % self.parity_pages),
+    /// The block of its segment, and the page of that block, behind a page of a segment with rows.
+    pub(super) const fn place_in_row(&self, at: SegmentPage) -> (u32, u32) {
+        let columns = self.row_pages(at.parity);
+        let (row, column) = match at.page.checked_sub(self.pages_with(at.parity)) {
+            Some(behind) if at.parity > 0 => {
+                let parity = at.parity as u32;
+                (behind / parity, columns + behind % parity)
+            }
+            _ => (at.page / columns, at.page % columns),
         };
         ((column + row) % self.blocks_per_segment, row)
     }
@@ -171,7 +285,7 @@ mod tests {
             for segment in [0, 3] {
                 let mut next = BTreeMap::new();
                 let mut seen = BTreeSet::new();
-                for row in layout.rows_of(segment) {
+                for row in layout.rows_of(Stream::Data, segment) {
                     let content = layout.content_pages(row);
                     let parity = (0..layout.parity_pages).map(|number| layout.parity_page(row, number));
                     let mut blocks = BTreeSet::new();

@@ -167,16 +167,16 @@ impl Pages {
     ) -> onode_media::Result<Option<KnownRow>> {
         let read = self.parity_addresses(row).map(|address| self.read_one(address, sequence, medium));
         let read: Vec<Read> = read.collect::<onode_media::Result<_>>()?;
-        Ok(self.known_of(read))
+        Ok(self.known_of(row, read))
     }
 
     /// Where the parity of `row` lies.
     fn parity_addresses(&self, row: Row) -> impl Iterator<Item = PageAddress> {
-        (0..self.layout.parity_pages).map(move |number| self.layout.address(self.layout.parity_page(row, number)))
+        (0..u32::from(row.parity)).map(move |number| self.layout.address(self.layout.parity_page(row, number)))
     }
 
-    /// What the pages of parity of a row know.
-    fn known_of(&self, read: Vec<Read>) -> Option<KnownRow> {
+    /// What the pages of parity of `row` know.
+    fn known_of(&self, row: Row, read: Vec<Read>) -> Option<KnownRow> {
         let mut known: Option<KnownRow> = None;
         let mut parities = vec![None; read.len()];
         for ((raw, info), (number, parity)) in read.into_iter().zip(parities.iter_mut().enumerate()) {
@@ -184,7 +184,7 @@ impl Pages {
             let is_parity = info.kind == PageKind::Parity && info.echo_bytes == number;
             let is_of_row = known.as_ref().is_none_or(|known| known.sequence == info.sequence);
             let columns = info.record_bytes as u32;
-            if !is_parity || !is_of_row || columns > self.layout.row_pages() {
+            if !is_parity || !is_of_row || columns > self.layout.row_pages(row.parity) {
                 continue;
             }
             let mut image = raw.payload;
@@ -216,7 +216,7 @@ impl Pages {
         let Some(known) = self.known_row(row, sequence, medium)?.filter(|known| column < known.columns) else {
             return Ok(None);
         };
-        let mut found = RowParity::new(self.layout.parity_pages as usize, self.layout.covered_bytes());
+        let mut found = RowParity::new(usize::from(row.parity), self.layout.covered_bytes());
         let mut lost = Vec::new();
         let mut records = Vec::new();
         for other in 0..known.columns {
@@ -306,14 +306,17 @@ impl Pages {
     /// Of the medium.
     pub fn examine_row(&self, row: Row, sequence: u32, medium: &mut ReadRuns<'_>) -> onode_media::Result<RowState> {
         let mut state = RowState::default();
-        let places: Vec<SegmentPage> =
-            (0..self.layout.row_pages()).map(|column| self.layout.content_page(row, column)).collect();
+        if row.parity == 0 {
+            // Nothing can be wrong with a row that is to have none.
+            return Ok(state);
+        }
+        let places: Vec<SegmentPage> = self.layout.content_pages(row).collect();
         let content = places.iter().map(|at| self.layout.address(*at));
         let addresses: Vec<PageAddress> = self.parity_addresses(row).chain(content).collect();
         let mut parity = self.read_all(&addresses, Some(sequence), medium)?;
-        let content = parity.split_off(self.layout.parity_pages as usize);
-        let known = self.known_of(parity);
-        let columns = known.as_ref().map_or(self.layout.row_pages(), |known| known.columns);
+        let content = parity.split_off(usize::from(row.parity));
+        let known = self.known_of(row, parity);
+        let columns = known.as_ref().map_or(self.layout.row_pages(row.parity), |known| known.columns);
         let mut signatures = RowSignature::default();
         let mut records = Vec::new();
         let (mut is_whole, mut doubtful) = (true, Vec::new());

@@ -22,13 +22,13 @@ use zerocopy::IntoBytes;
 #[derive(Default)]
 pub(super) struct OpenRows {
     rows: BTreeMap<u32, OpenRow>,
-    /// Buffers of segments that are finished, for the next ones.
-    idle: Vec<RowParity>,
+    /// Buffers of segments that are finished, for the next ones with as many pages of parity.
+    idle: BTreeMap<u8, Vec<RowParity>>,
 }
 
 struct OpenRow {
     sequence: u32,
-    row: u32,
+    row: Row,
     parity: RowParity,
     /// Its parity was programmed, or cannot be: what comes to it later has none.
     is_closed: bool,
@@ -38,7 +38,7 @@ impl Store {
     /// Memory for the parity of rows that are being filled, in bytes.
     pub fn parity_bytes(&self) -> usize {
         let OpenRows { rows, idle } = &self.rows;
-        rows.values().map(|open| &open.parity).chain(idle).map(RowParity::memory_bytes).sum()
+        rows.values().map(|open| &open.parity).chain(idle.values().flatten()).map(RowParity::memory_bytes).sum()
     }
 
     /// Counts the page `at`, which was programmed as these `parts`, for the parity of its row, and
@@ -46,24 +46,30 @@ impl Store {
     pub(super) fn cover(&mut self, at: SegmentPage, sequence: u32, parts: &[&[u8]]) -> Result<Option<SegmentPage>> {
         let layout = self.layout;
         let (row, Some(column)) = layout.row_of(at) else { return Ok(None) };
+        if row.parity == 0 {
+            return Ok(None);
+        }
         let OpenRows { rows, idle } = &mut self.rows;
         let open = rows.entry(at.segment).or_insert_with(|| OpenRow {
             sequence,
-            row: row.row,
-            parity: idle.pop().unwrap_or_else(|| RowParity::new(layout.parity_pages as usize, layout.covered_bytes())),
+            row,
+            parity: idle
+                .get_mut(&row.parity)
+                .and_then(Vec::pop)
+                .unwrap_or_else(|| RowParity::new(usize::from(row.parity), layout.covered_bytes())),
             is_closed: false,
         });
-        if (open.sequence, open.row) != (sequence, row.row) {
+        if (open.sequence, open.row) != (sequence, row) {
             if !is_planted(Bug::ParityRowMixed) {
                 open.parity.clear();
             }
-            (open.sequence, open.row, open.is_closed) = (sequence, row.row, false);
+            (open.sequence, open.row, open.is_closed) = (sequence, row, false);
         }
         while open.parity.columns() < column {
             open.parity.push_missing();
         }
         open.parity.push_parts(parts);
-        if column + 1 < layout.row_pages() {
+        if column + 1 < layout.row_pages(row.parity) {
             return Ok(None);
         }
         self.program_parity(row)
@@ -71,8 +77,7 @@ impl Store {
 
     /// Programs the parity of the last row of `segment`, if it is not full.
     pub(super) fn close_row(&mut self, segment: u32) -> Result<()> {
-        let Some(open) = self.rows.rows.get(&segment) else { return Ok(()) };
-        let row = Row { segment, row: open.row };
+        let Some(row) = self.rows.rows.get(&segment).map(|open| open.row) else { return Ok(()) };
         if !is_planted(Bug::ParityLastRowOmitted) {
             // A segment that holds all it will ever hold is as good without parity of its last row
             // as one whose row was never full.
@@ -84,7 +89,7 @@ impl Store {
 
     /// Programs the parity of all rows that are not full: nothing follows in this session.
     pub fn close_rows(&mut self) -> Result<()> {
-        let rows: Vec<Row> = self.rows.rows.iter().map(|(&segment, open)| Row { segment, row: open.row }).collect();
+        let rows: Vec<Row> = self.rows.rows.values().map(|open| open.row).collect();
         for row in rows {
             self.program_parity(row)?;
         }
@@ -94,9 +99,9 @@ impl Store {
     /// What was programmed in `segment` needs no parity any more.
     pub fn forget_row(&mut self, segment: u32) {
         let OpenRows { rows, idle } = &mut self.rows;
-        if let Some(OpenRow { mut parity, .. }) = rows.remove(&segment) {
+        if let Some(OpenRow { mut parity, row, .. }) = rows.remove(&segment) {
             parity.clear();
-            idle.push(parity);
+            idle.entry(row.parity).or_default().push(parity);
         }
     }
 
@@ -109,7 +114,7 @@ impl Store {
         open.is_closed = true;
         let (sequence, columns) = (open.sequence, open.parity.columns());
         let pages: Vec<Vec<u8>> =
-            (0..self.layout.parity_pages as usize).map(|number| open.parity.parity(number).to_vec()).collect();
+            (0..usize::from(row.parity)).map(|number| open.parity.parity(number).to_vec()).collect();
         for (number, image) in (0u32..).zip(&pages) {
             let at = self.layout.parity_page(row, number);
             let address = self.layout.address(at);

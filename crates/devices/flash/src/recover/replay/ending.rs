@@ -8,6 +8,7 @@ use crate::log::record::{Assembler, Record, flushed_before};
 use crate::medium::layout::SegmentPage;
 use crate::medium::page::{Examined, PageFault};
 use crate::medium::pages::VerifiedPage;
+use crate::policy::Stream;
 use crate::recover::scan::Scanned;
 use crate::volume::Volume;
 use alloc::vec::Vec;
@@ -86,7 +87,7 @@ impl Recovery {
         let (segment, sequence) = cursor.next;
         let is_named = sequence > cursor.sequence && segment < layout.segments;
         let count = if is_named { count.min(layout.segment_pages) } else { 0 };
-        (0..count).map(move |page| SegmentPage { segment, page })
+        (0..count).map(move |page| layout.page(Stream::Journal, segment, page))
     }
 
     /// Whether the page behind the one at which the journal seems to end is one of the journal.

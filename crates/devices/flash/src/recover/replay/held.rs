@@ -26,11 +26,12 @@ impl Recovery {
         cursor: &mut Cursor,
         traces: &mut Traces,
     ) -> Result<()> {
-        let HeldPage { place: PagePlace { at, sequence }, content, frames, .. } = held;
-        if (at, sequence) != (cursor.at, cursor.sequence) || is_planted(Bug::BesideHeldForgotten) {
+        let HeldPage { place, content, frames, .. } = held;
+        let (at, sequence) = (cursor.at, cursor.sequence);
+        if place != PagePlace::of(at, sequence) || is_planted(Bug::BesideHeldForgotten) {
             // Without an index in the memory this may be one that others wrote to the flash since.
-            if (sequence, at.page) > (cursor.sequence, cursor.at.page) && volume.index.entries().memory().is_some() {
-                let detail = format!("the memory has page {} of segment {} of it", at.page, at.segment);
+            if (place.sequence, place.page) > (sequence, at.page) && volume.index.entries().memory().is_some() {
+                let detail = format!("the memory has page {} of segment {} of it", place.page, place.segment);
                 self.damage = Some(format!("the journal is damaged: {detail}, which ends before"));
             }
             return Ok(());
@@ -66,7 +67,7 @@ impl Recovery {
     /// sync, else none. `assembler` is that of before this page.
     pub(super) fn synced_by_buffer(&self, cursor: &Cursor, assembler: &Assembler) -> u64 {
         let Some(held) = &self.held else { return 0 };
-        let (held_at, read_up_to) = ((held.place.sequence, held.place.at.page), (cursor.sequence, cursor.at.page));
+        let (held_at, read_up_to) = ((held.place.sequence, held.place.page), (cursor.sequence, cursor.at.page));
         if held_at >= read_up_to {
             return u64::MAX;
         }

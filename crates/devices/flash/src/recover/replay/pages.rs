@@ -21,7 +21,7 @@ impl Recovery {
     pub(super) fn journal_start(&self, volume: &Volume<'_>) -> Cursor {
         let start = volume.checkpoints.state();
         Cursor {
-            at: SegmentPage { segment: start.journal_segment, page: start.journal_page },
+            at: volume.log.layout().page(Stream::Journal, start.journal_segment, start.journal_page),
             sequence: start.journal_sequence,
             next: start.journal_next,
             last: None,
@@ -81,7 +81,7 @@ impl Recovery {
             if cursor.next.1 <= cursor.sequence {
                 return Err(damaged("the journal runs in a circle"));
             }
-            cursor.at = SegmentPage { segment: cursor.next.0, page: 0 };
+            cursor.at = SegmentPage { segment: cursor.next.0, page: 0, ..cursor.at };
             cursor.sequence = cursor.next.1;
             cursor.next = (cursor.next.0, 0);
         }

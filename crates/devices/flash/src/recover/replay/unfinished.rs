@@ -10,7 +10,7 @@ use crate::policy::Stream;
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::Result;
+use onode_object::{Hints, Result};
 
 /// Nothing is appended to what was open at the crash.
 pub fn finish_segments(log: &mut Log) {
@@ -92,15 +92,15 @@ impl Recovery {
         let (object, offset, piece) = placed;
         let relatives = volume.checkpoints.mover(volume.index, volume.log).relatives(object)?;
         for owner in core::iter::once(object).chain(relatives) {
-            if volume.index.onode(volume.log, owner)?.is_some() {
-                Self::move_suspect_of(volume, (owner, offset, piece), bytes)?;
+            if let Some(onode) = volume.index.onode(volume.log, owner)? {
+                Self::move_suspect_of(volume, &onode.hints, (owner, offset, piece), bytes)?;
             }
         }
         Ok(())
     }
 
-    /// Moves what `placed` names as far as it is the content of that very object.
-    fn move_suspect_of(volume: &mut Volume<'_>, placed: Placed, bytes: &[u8]) -> Result<()> {
+    /// Moves what `placed` names as far as it is the content of that very object, with `hints`.
+    fn move_suspect_of(volume: &mut Volume<'_>, hints: &Hints, placed: Placed, bytes: &[u8]) -> Result<()> {
         let (object, offset, piece) = placed;
         let range = offset..offset + u64::from(piece.length);
         for extent in volume.index.extents(volume.log, object, range, usize::MAX)? {
@@ -110,7 +110,7 @@ impl Recovery {
             if at == piece.location + (start - offset) {
                 let range = (start - offset) as usize..(end - offset) as usize;
                 let segment = volume.log.layout().segment_of(at);
-                let stream = volume.log.stream_for_moved(segment);
+                let stream = volume.log.stream_for_moved(segment, hints);
                 let mut mover = volume.checkpoints.mover(volume.index, volume.log);
                 mover.relocate(stream, object, start, &bytes[range])?;
             }

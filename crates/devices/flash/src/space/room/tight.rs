@@ -38,7 +38,7 @@ impl Room<'_> {
     pub fn cheapest(&self, candidates: impl Iterator<Item = Candidate>, budget_bytes: u64) -> Option<Candidate> {
         let table = self.log.table();
         let index_bytes = table.index_bytes();
-        let content_bytes = table.live_bytes().saturating_sub(index_bytes).max(1);
+        let content_bytes = table.packed_bytes().saturating_sub(index_bytes).max(1);
         let is_index = |one: &Candidate| one.stream == Stream::Index;
         let nodes_of = |one: &Candidate| {
             let live = u64::from(one.live_bytes);

@@ -23,10 +23,11 @@ pub fn encode(entries: &[Segment], layout: &Layout) -> Vec<u8> {
     let row = |one: &Segment| -> Row {
         let sequence = zigzag((i64::from(one.sequence) - expected).cast_unsigned());
         expected = i64::from(one.sequence) + 1;
-        let dead = layout.segment_bytes().saturating_sub(u64::from(one.live_bytes));
+        let parity = layout.parity_of(one.stream);
+        let dead = layout.bytes_with(parity).saturating_sub(u64::from(one.live_bytes));
         let summary = match one.summary_page {
             NO_SUMMARY => 0,
-            page => 1 + zigzag((i64::from(layout.segment_pages) - i64::from(page)).cast_unsigned()),
+            page => 1 + zigzag((i64::from(layout.pages_with(parity)) - i64::from(page)).cast_unsigned()),
         };
         let use_of = one.state as u64 | (one.stream as u64) << 3;
         [use_of, sequence, u64::from(one.erases - least_erases), dead / unit, dead % unit, summary]
@@ -43,16 +44,17 @@ pub fn decode(mut bytes: &[u8], count: usize, layout: &Layout) -> Option<Vec<Seg
     let segment = |row: Row| {
         let [use_of, sequence, erases, pages, rest, summary] = row;
         let state = SegmentState::from_byte((use_of & 7) as u8)?;
-        let stream = Stream::from_byte(u8::try_from(use_of >> 3).ok()?)?;
+        let stream = Stream::from_byte(u8::try_from(use_of >> 3).ok()?).filter(|stream| layout.has_stream(*stream))?;
+        let parity = layout.parity_of(stream);
         let sequence = u32::try_from(expected.checked_add(unzigzag(sequence).cast_signed())?).ok()?;
         expected = i64::from(sequence) + 1;
         let dead = pages.checked_mul(unit)?.checked_add(rest).filter(|_| rest < unit)?;
-        let live_bytes = u32::try_from(layout.segment_bytes().checked_sub(dead)?).ok()?;
+        let live_bytes = u32::try_from(layout.bytes_with(parity).checked_sub(dead)?).ok()?;
         let erases = least_erases.checked_add(u32::try_from(erases).ok()?)?;
         let summary_page = match summary.checked_sub(1) {
             None => NO_SUMMARY,
             Some(away) => {
-                u16::try_from(i64::from(layout.segment_pages).checked_sub(unzigzag(away).cast_signed())?).ok()?
+                u16::try_from(i64::from(layout.pages_with(parity)).checked_sub(unzigzag(away).cast_signed())?).ok()?
             }
         };
         Some(Segment { state, stream, live_bytes, erases, sequence, summary_page })

@@ -58,8 +58,11 @@ pub fn decode(bytes: &[u8], count: usize, layout: &Layout) -> Result<Vec<Segment
         let (Some(state), Some(stream)) = (SegmentState::from_byte(head & 7), Stream::from_byte(head >> 3)) else {
             return Err(format!("entry {index}: unknown state {} or stream {}", head & 7, head >> 3));
         };
+        if !layout.has_stream(stream) {
+            return Err(format!("entry {index}: stream {} on a volume without it", stream.name()));
+        }
         let live_bytes = number(&mut input)?;
-        if u64::from(live_bytes) > layout.segment_bytes() {
+        if u64::from(live_bytes) > layout.bytes_with(layout.parity_of(stream)) {
             return Err(format!("entry {index}: {live_bytes} live bytes"));
         }
         let erases = least_erases.saturating_add(number(&mut input)?);

@@ -156,8 +156,8 @@ fn places_in_use(layout: &Layout, table: &Table, claims: &[Claim], context: &mut
         let segment = layout.segment_of(claim.location);
         if is_idle(one.state) {
             *idle.entry(segment).or_default() += 1;
-        } else if one.stream != Stream::Journal
-            && matches!(claim.owner, Referrer::Content { .. }) == (one.stream == Stream::Index)
+        } else if (one.stream != Stream::Journal && is_content(claim) == (one.stream == Stream::Index))
+            || layout.parity_at(claim.location) != layout.parity_of(one.stream)
         {
             *wrong.entry(segment).or_default() += 1;
         }

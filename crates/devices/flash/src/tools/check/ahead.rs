@@ -34,7 +34,7 @@ impl Expected {
     /// the first ones count.
     pub(super) fn set(&mut self, layout: &Layout, pages: impl Iterator<Item = SegmentPage>) {
         self.pages.clear();
-        for at in pages.filter(|at| at.segment < layout.segments && at.page < layout.segment_pages) {
+        for at in pages.filter(|at| at.segment < layout.segments && at.page < layout.pages_with(at.parity)) {
             if self.pages.back() != Some(&at) {
                 self.pages.push_back(at);
             }

@@ -10,6 +10,7 @@ use crate::log::record::{Assembler, Change, Record, flushed_before};
 use crate::medium::format::{FEATURE_BUFFERED, PageKind, Superblock};
 use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::PageFault;
+use crate::policy::Stream;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
@@ -86,8 +87,9 @@ pub(crate) fn read_deferred(
 
 /// Reads the journal that starts where `superblock` says.
 pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &mut Context<'_>) -> Journal {
+    let layout = *medium.layout();
     let mut cursor = JournalCursor {
-        at: SegmentPage { segment: superblock.journal_segment.get(), page: superblock.journal_page.get() },
+        at: layout.page(Stream::Journal, superblock.journal_segment.get(), superblock.journal_page.get()),
         sequence: superblock.journal_sequence.get(),
         next: (superblock.journal_next_segment.get(), superblock.journal_next_sequence.get()),
     };
@@ -174,7 +176,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, superblock: &Superblock, context: &m
                 context.report.journal_end = JournalEnd::Damaged;
                 break;
             }
-            cursor = JournalCursor { at: SegmentPage { segment, page: 0 }, sequence, next: (segment, 0) };
+            cursor = JournalCursor { at: layout.page(Stream::Journal, segment, 0), sequence, next: (segment, 0) };
             medium.expect(cursor.rest(&layout));
         }
     }
@@ -221,8 +223,8 @@ fn end(medium: &mut Medium<'_>, cursor: &JournalCursor, fault: Fault, keeps_orde
 fn goes_on(medium: &mut Medium<'_>, cursor: &JournalCursor, keeps_order: bool) -> bool {
     let rest = cursor.at.page + 1..medium.layout().segment_pages;
     let here = rest.into_iter().map(|page| (SegmentPage { page, ..cursor.at }, cursor.sequence));
-    let there =
-        (cursor.next.1 > cursor.sequence).then_some((SegmentPage { segment: cursor.next.0, page: 0 }, cursor.next.1));
+    let there = (cursor.next.1 > cursor.sequence)
+        .then_some((SegmentPage { segment: cursor.next.0, page: 0, ..cursor.at }, cursor.next.1));
     let layout = *medium.layout();
     let tells = |page: &Page| {
         let before = flushed_before(page.records()).map(|before| layout.page_of(before).0);

@@ -155,7 +155,7 @@ impl<'a> Medium<'a> {
 
     /// A page of a segment, which must have `sequence` if that is known.
     pub(crate) fn page(&mut self, at: SegmentPage, sequence: Option<u32>) -> Result<Page, Fault> {
-        if at.segment >= self.layout.segments || at.page >= self.layout.segment_pages {
+        if at.segment >= self.layout.segments || at.page >= self.layout.pages_with(at.parity) {
             return Err(Fault::Outside);
         }
         let address = self.layout.address(at);

@@ -44,6 +44,7 @@ pub(crate) fn apply(
     context: &mut Context<'_>,
 ) -> Last {
     let Checkpoint { superblock, table, index } = checkpoint;
+    let layout = *medium.layout();
     for &(segment, sequence) in &journal.entered {
         enter(table, segment, sequence, Stream::Journal);
     }
@@ -67,17 +68,13 @@ pub(crate) fn apply(
         let result = match record {
             Record::Chain { segment, .. } if *segment >= model.segments => Err(format!("chain to segment {segment}")),
             Record::Chain { .. } | Record::Waiting { .. } | Record::Flushed { .. } => Ok(()),
-            Record::Opened { segment, sequence, .. } if *segment < model.segments => {
-                enter(table, *segment, *sequence, Stream::Data);
+            Record::Opened { segment, sequence, stream, .. }
+                if *segment < model.segments && layout.has_stream(*stream) =>
+            {
+                enter(table, *segment, *sequence, *stream);
                 Ok(())
             }
-            Record::OpenedAtime { segment, sequence, .. } if *segment < model.segments => {
-                enter(table, *segment, *sequence, Stream::Atime);
-                Ok(())
-            }
-            Record::Opened { segment, .. } | Record::OpenedAtime { segment, .. } => {
-                Err(format!("segment {segment} was opened"))
-            }
+            Record::Opened { segment, .. } => Err(format!("segment {segment} was opened")),
             Record::Commit { transaction: number, .. } if *number != transaction + 1 => {
                 Err(format!("commit {number} after {transaction}"))
             }

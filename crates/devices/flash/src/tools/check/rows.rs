@@ -25,7 +25,7 @@ pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, claims: &[Claim], co
         if !counts || one.live_bytes == 0 {
             continue;
         }
-        for row in layout.rows_of(segment).filter(|row| used.contains(row)) {
+        for row in layout.rows_of(one.stream, segment).filter(|row| used.contains(row)) {
             let state = match medium.row(row, one.sequence) {
                 Ok(state) => state,
                 Err(fault @ Fault::Medium(_)) => {

@@ -9,7 +9,6 @@ use super::table::Table;
 use super::walk::{CheckedIndex, Claim, Referrer};
 use super::{Context, unreadable};
 use crate::medium::format::{NO_SUMMARY, PageKind, SUMMARY_MAGIC, SummaryHeader};
-use crate::medium::layout::SegmentPage;
 use crate::space::items::{self, Item, Items};
 use crate::space::segments::{Segment, SegmentState};
 use alloc::format;
@@ -32,7 +31,7 @@ pub(crate) enum Lost {
 /// Reads the summary that `one` says starts at its `summary_page`.
 pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Result<Summary, Lost> {
     let layout = *medium.layout();
-    let at = SegmentPage { segment, page: u32::from(one.summary_page) };
+    let at = layout.page(one.stream, segment, u32::from(one.summary_page));
     let page = medium.page(at, Some(one.sequence)).map_err(Lost::Fault)?;
     if page.info.kind != PageKind::Summary {
         return Err(Lost::Malformed(format!("page {} is of kind {:?}", at.page, page.info.kind)));
@@ -51,7 +50,7 @@ pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Resu
         return Err(Lost::Fault(Fault::Checksum { expected, found }));
     }
     let items = Items::decode(&bytes, header.items.get());
-    let inside = |item: &Item| u64::from(item.start) + u64::from(item.length) <= layout.segment_bytes();
+    let inside = |item: &Item| u64::from(item.start) + u64::from(item.length) <= layout.bytes_with(at.parity);
     match items.filter(|items| items.iter().all(inside)) {
         Some(items) => Ok(Summary { items }),
         None => Err(Lost::Malformed(format!("{} items in {length} bytes that make no sense", header.items.get()))),
@@ -60,14 +59,14 @@ pub(crate) fn read(medium: &mut Medium<'_>, segment: u32, one: &Segment) -> Resu
 
 /// Checks the summaries of all sealed segments.
 pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &CheckedIndex, context: &mut Context<'_>) {
-    let segment_bytes = medium.layout().segment_bytes();
+    let layout = *medium.layout();
     medium.expect(core::iter::empty());
     let sealed = (0u32..).zip(&table.segments);
     let mut sealed = sealed.filter(|(_, one)| one.state == SegmentState::Full && one.summary_page != NO_SUMMARY);
     while let Some((segment, one)) = sealed.next() {
         if medium.expects_nothing() {
             let others = core::iter::once((segment, one)).chain(sealed.clone());
-            medium.expect(others.map(|(segment, one)| SegmentPage { segment, page: u32::from(one.summary_page) }));
+            medium.expect(others.map(|(segment, one)| layout.page(one.stream, segment, u32::from(one.summary_page))));
         }
         let place = Place::Page { segment, page: u32::from(one.summary_page) };
         let summary = match read(medium, segment, one) {
@@ -83,11 +82,12 @@ pub(crate) fn check(medium: &mut Medium<'_>, table: &Table, index: &CheckedIndex
             }
         };
         context.advance(medium.pages_read());
-        let base = u64::from(segment) * segment_bytes;
+        let parity = layout.parity_of(one.stream);
+        let base = layout.start_of(segment, parity);
         let first = index.claims.partition_point(|claim| claim.location < base);
         let unnamed = index.claims[first..]
             .iter()
-            .take_while(|claim| claim.location < base + segment_bytes)
+            .take_while(|claim| claim.location < base + layout.bytes_with(parity))
             .find(|claim| !is_named(claim, base, &summary.items));
         if let Some(claim) = unnamed {
             let finding = Finding::new(Severity::Error, FindingKind::SummaryIncomplete, Place::Segment { segment });

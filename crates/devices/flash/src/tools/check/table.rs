@@ -49,7 +49,7 @@ pub(crate) fn load(medium: &mut Medium<'_>, newest: &Located, context: &mut Cont
 impl Table {
     /// The segment that holds `location`, if that is inside the medium.
     pub(crate) fn of(&self, layout: &Layout, location: u64) -> Option<&Segment> {
-        self.segments.get(usize::try_from(location / layout.segment_bytes()).ok()?)
+        self.segments.get(layout.segment_of(location) as usize)
     }
 
     /// The sequence number that pages at `location` must have.

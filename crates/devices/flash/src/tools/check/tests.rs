@@ -456,7 +456,7 @@ fn summary_unreadable() {
     let mut core = volume();
     let (segment, ..) = sealed(&mut core);
     let page = u32::from(core.log().table().get(segment).summary_page);
-    let report = after_damage(&mut core, SegmentPage { segment, page });
+    let report = after_damage(&mut core, SegmentPage { segment, page, ..SegmentPage::default() });
     assert_eq!(kinds(&report), [(Severity::Warning, FindingKind::SummaryUnreadable)]);
     assert_eq!(report.findings[0].place, Place::Page { segment, page });
 }

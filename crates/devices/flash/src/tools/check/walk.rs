@@ -341,7 +341,7 @@ const fn entry_place(key: &Key) -> Place {
 pub(crate) fn live_bytes(claims: &[Claim], layout: &Layout) -> Vec<u64> {
     let mut live = alloc::vec![0u64; layout.segments as usize];
     for claim in claims {
-        if let Some(sum) = live.get_mut((claim.location / layout.segment_bytes()) as usize) {
+        if let Some(sum) = live.get_mut(layout.segment_of(claim.location) as usize) {
             *sum += u64::from(claim.length);
         }
     }

@@ -82,9 +82,10 @@ pub fn segment(nand: &mut dyn Nand, number: u32) -> Result<SegmentDump> {
     };
     let mut pages = Vec::new();
     let mut assembler = Assembler::default();
-    for page in 0..medium.layout().segment_pages {
+    let first = medium.layout().page(one.stream, number, 0);
+    for page in 0..medium.layout().pages_with(first.parity) {
         let mut dump = PageDump { page, kind: "erased", sequence: None, record_bytes: 0, records: Vec::new() };
-        match medium.page(SegmentPage { segment: number, page }, None) {
+        match medium.page(SegmentPage { page, ..first }, None) {
             Ok(found) => {
                 dump.kind = kind_name(found.info.kind);
                 dump.sequence = Some(found.info.sequence);

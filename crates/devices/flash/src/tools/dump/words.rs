@@ -2,6 +2,7 @@
 
 use crate::log::record::{Change, Record};
 use crate::medium::format::DEFERRED_PIECE;
+use crate::policy::Stream;
 use crate::space::items::Owner;
 use alloc::format;
 use alloc::string::String;
@@ -11,11 +12,15 @@ use onode_object::{Mutation, ObjectId};
 pub(super) fn record(record: &Record, only: Option<ObjectId>) -> String {
     match record {
         Record::Chain { segment, sequence } => format!("journal goes on in segment {segment}, sequence {sequence}"),
-        Record::Opened { segment, sequence, erases } => {
-            format!("data segment {segment} opened, sequence {sequence}, erased {erases} times")
-        }
-        Record::OpenedAtime { segment, sequence, erases } => {
+        Record::Opened { segment, sequence, erases, stream: Stream::Atime } => {
             format!("segment {segment} opened for access times, sequence {sequence}, erased {erases} times")
+        }
+        Record::Opened { segment, sequence, erases, stream } => {
+            let rows = match stream.wished_parity() {
+                Some(parity) => format!(" with {parity} pages of parity in a row"),
+                None => String::new(),
+            };
+            format!("data segment {segment} opened{rows}, sequence {sequence}, erased {erases} times")
         }
         Record::Flushed { before } => format!("all before the journal page at {before} had been flushed"),
         Record::Waiting { location, bytes } => format!("copy of {} bytes of the page at {location}", bytes.len()),

@@ -13,7 +13,7 @@ fn area() -> Area {
 }
 
 fn place(page: u32) -> PagePlace {
-    PagePlace { at: SegmentPage { segment: 7, page }, sequence: 90 }
+    PagePlace { segment: 7, page, sequence: 90 }
 }
 
 fn memory() -> SimPmem {
