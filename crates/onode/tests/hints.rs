@@ -59,6 +59,48 @@ fn flash_heeds_lifetime_where_it_is_opened_so() {
 }
 
 #[test]
+fn files_choose_their_parity_where_the_volume_was_made_so() {
+    let image = Image::new("parity");
+    let plain = Volume::open(&image.spec(""), MountOptions::default()).unwrap();
+    plain.write("/file", [7; 9000]).unwrap();
+    let refused = plain.set_hint("/file", Hint::Parity, "2").unwrap_err();
+    assert!(refused.class == Class::Usage && refused.to_string().contains("--parity 0-2"), "{refused}");
+    assert!(plain.explain("/file").unwrap().decisions.iter().all(|one| one.matter != "parity"));
+    plain.close().unwrap();
+    drop(plain);
+
+    let create = CreateOptions { replace: true, ..CreateOptions::default() };
+    let spec = Spec::parse(&format!("flash:{},size=64M,parity=0-2", image.0.display())).unwrap();
+    assert!(spec.to_string().ends_with("parity=0-2"), "{spec}");
+    Volume::create(&spec, &create).unwrap();
+    let volume = Volume::open(&image.spec(""), MountOptions::default()).unwrap();
+    volume.create_dir_all("/keys").unwrap();
+    volume.set_hint("/keys", Hint::Parity, "2").unwrap();
+    volume.write("/keys/one", [7; 200_000]).unwrap();
+    volume.write("/plain", [7; 200_000]).unwrap();
+    let parity = |volume: &Volume, path: &str| decided(&volume.explain(path).unwrap(), "parity");
+    assert_eq!(parity(&volume, "/keys/one"), ("2 of 16 pages".into(), "it is wished".into()));
+    let (choice, why) = parity(&volume, "/plain");
+    assert!(choice == "none" && why.contains("0 is usual here; names, and what is less than a page, have 2"), "{why}");
+    for (value, told) in [("1", "1"), ("none", "none"), ("0", "none"), ("default", "default"), ("2", "2")] {
+        volume.set_hint("/plain", Hint::Parity, value).unwrap();
+        assert_eq!(volume.hint("/plain", Hint::Parity).unwrap(), told);
+    }
+    let (_, why) = parity(&volume, "/plain");
+    assert!(why.contains("196608 of 200000 bytes have another and move in the background"), "{why}");
+    for value in ["3", "-1", "many", ""] {
+        let refused = volume.set_hint("/plain", Hint::Parity, value).unwrap_err();
+        assert_eq!(refused.class, Class::Usage, "{value}: {refused}");
+    }
+    volume.close().unwrap();
+    drop(volume);
+    let volume = Volume::open(&image.spec(""), MountOptions::default()).unwrap();
+    assert_eq!(parity(&volume, "/plain").1, "it is wished");
+    assert_eq!(volume.read("/plain").unwrap(), [7; 200_000]);
+    volume.close().unwrap();
+}
+
+#[test]
 #[cfg(feature = "compression")]
 fn compression_is_explained() {
     let image = Image::new("compression");

@@ -70,7 +70,8 @@ fn mistakes_are_told_and_change_nothing() {
         (vec!["/d", "lifetime=short", "lifetime=long"], "twice"),
         (vec!["/d", "lifetime=short", "compress=small"], "nothing on this volume is compressed"),
         (vec!["/d", "lifetime=short", "placement=hot"], "the volume lies on one device"),
-        (vec!["/d", "parity=2"], "no hint is called parity"),
+        (vec!["/d", "parity=2"], "no parity of their own"),
+        (vec!["/d", "copies=2"], "no hint is called copies"),
         (vec!["/d"], "nothing to set"),
     ] {
         is_clear(&onode!("set", &image).args(words).fails(2), told);
@@ -115,6 +116,7 @@ fn a_mount_takes_and_tells_hints_by_attribute_and_by_command() {
         assert_eq!(set(&file, name, value), Err(Errno::INVAL), "{name}={value}");
     }
     assert_eq!(set(&file, "user.onode.compress", "small"), Err(Errno::OPNOTSUPP));
+    assert_eq!(set(&file, "user.onode.parity", "1"), Err(Errno::OPNOTSUPP));
     assert_eq!(get(&file, "user.onode.placement"), Err(Errno::OPNOTSUPP));
     let listed = rustix::fs::llistxattr(&file, &mut [0u8; 256]).expect("list");
     assert_eq!(listed, 0, "no listing shows hints");
@@ -122,7 +124,10 @@ fn a_mount_takes_and_tells_hints_by_attribute_and_by_command() {
     let said = onode!("set", &tmp, &mount, "--only-new", "temperature=hot", "size=4K").succeeds();
     assert_eq!(said.lines().count(), 2, "{said}");
     let shown = onode!("get-hints", &tmp, &file).succeeds();
-    assert!(shown.contains("short       hot         4K          -           -           "), "{shown}");
+    assert!(
+        shown.contains("lifetime    temperature size        path\nshort       hot         4K          "),
+        "{shown}"
+    );
     let why = onode!("stat", "--why", &file).succeeds();
     assert!(why.contains("lifetime     short          as its directory says"), "{why}");
     assert!(why.contains("log          data: by placement=user-cleaner"), "{why}");
@@ -141,4 +146,57 @@ fn a_mount_takes_and_tells_hints_by_attribute_and_by_command() {
     assert!(onode!("get-hints", &tmp).succeeds().contains("short"));
     up.signal("TERM");
     up.ends_well();
+}
+
+/// Files that wished so lose nothing where others do, on an image, on a mount and by attribute.
+#[test]
+fn files_with_a_parity_of_their_own_outlive_lost_blocks() {
+    let place = Place::new("hints-parity");
+    let image = place.path("disk.img");
+    for wrong in ["2-1", "0-4", "0-0", "x", "4"] {
+        let error = onode!("mkfs", "--size", "64M", "--parity", wrong, &image).fails(2);
+        assert!(error.contains("--parity"), "{wrong}: {error}");
+    }
+    onode!("mkfs", "--size", "64M", "--page", "2K", "--parity", "0-2", &image).succeeds();
+    assert!(onode!("info", &image).succeeds().contains("0 to 2 of 17 pages parity"));
+    let content: Vec<u8> = (0..3_000_000u32).map(|byte| (byte % 251) as u8).collect();
+    let file = place.file("in", &content);
+    onode!("mkdir", &image, "/kept").succeeds();
+    onode!("set", &image, "/kept", "parity=2").succeeds();
+    for path in ["/kept/file", "/plain", "/later"] {
+        onode!("put", &image, &file, path).succeeds();
+    }
+    // What is there already has it when the command is over.
+    onode!("set", &image, "/later", "parity=2").succeeds();
+    let why = json(&onode!("--json", "stat", "--why", &image, "/later").succeeds());
+    let of = |why: &Value| why["decisions"].as_array().unwrap().iter().find(|one| one["matter"] == "parity").cloned();
+    let parity = of(&why).expect("parity is explained");
+    assert_eq!((&parity["choice"], &parity["why"]), (&"2 of 17 pages".into(), &"it is wished".into()));
+    let shown = onode!("get-hints", &image, "/kept/file", "/plain").succeeds();
+    assert!(shown.lines().next().unwrap().split_whitespace().any(|word| word == "parity"), "{shown}");
+    assert!(!shown.contains("placement"), "{shown}");
+    let error = onode!("set", &image, "/plain", "parity=3").fails(2);
+    assert!(error.contains("at most 2 pages of parity"), "{error}");
+    onode!("check", &image).succeeds();
+
+    // Two erase blocks of each segment read as zeros.
+    let mut bytes = fs::read(&image).unwrap();
+    let number = |at: usize, length: usize| {
+        bytes[at..at + length].iter().rev().fold(0, |all, &byte| all << 8 | usize::from(byte))
+    };
+    let (blocks, first, stride) = (number(28, 4), number(56, 8), number(96, 8));
+    let (superblocks, segment) = (if blocks < 1024 { 2 } else { 3 }, 17);
+    for number in 0..(blocks - 2 * superblocks) / segment {
+        let lost = first + (superblocks + number * segment + 3) * stride;
+        bytes[lost..lost + 2 * stride].fill(0);
+    }
+    fs::write(&image, &bytes).unwrap();
+    for path in ["/kept/file", "/later"] {
+        let out = place.path("out");
+        onode!("get", &image, path, &out).succeeds();
+        assert!(fs::read(&out).unwrap() == content, "{path}");
+        fs::remove_file(&out).unwrap();
+    }
+    let refused = onode!("get", &image, "/plain", place.path("out")).output().unwrap();
+    assert!(!refused.status.success(), "the damage hit nothing of a file without parity");
 }

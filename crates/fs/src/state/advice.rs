@@ -15,19 +15,40 @@ pub(crate) struct Advice {
     pub(crate) temperature: Temperature,
     /// How many bytes it will have; 0 if nobody knows.
     pub(crate) expected_size: u64,
+    /// Pages of parity; 0 leaves them to the device.
+    pub(crate) parity_pages: u8,
     /// The key that it needs beside that of the volume; 0 for none.
     pub(crate) encryption_key: u32,
 }
 
 impl Advice {
     pub(crate) const fn of(hints: &Hints) -> Self {
-        let Hints { placement_class, compression, lifetime, temperature, expected_size, encryption_key, .. } = *hints;
-        Self { placement_class, compression, lifetime, temperature, expected_size, encryption_key }
+        let Hints {
+            placement_class,
+            compression,
+            lifetime,
+            temperature,
+            expected_size,
+            parity_pages,
+            encryption_key,
+            ..
+        } = *hints;
+        Self { placement_class, compression, lifetime, temperature, expected_size, parity_pages, encryption_key }
     }
 
     /// Hints with this advice among them.
     pub(crate) const fn add_to(self, hints: Hints) -> Hints {
-        let Self { placement_class, compression, lifetime, temperature, expected_size, encryption_key } = self;
-        Hints { placement_class, compression, lifetime, temperature, expected_size, encryption_key, ..hints }
+        let Self { placement_class, compression, lifetime, temperature, expected_size, parity_pages, encryption_key } =
+            self;
+        Hints {
+            placement_class,
+            compression,
+            lifetime,
+            temperature,
+            expected_size,
+            parity_pages,
+            encryption_key,
+            ..hints
+        }
     }
 }

@@ -125,6 +125,7 @@ fn origin(hint: Hint, own: Advice, directory: Advice) -> Origin {
         Hint::Temperature => own.temperature == other.temperature,
         Hint::Size => own.expected_size == other.expected_size,
         Hint::Compress => own.compression == other.compression,
+        Hint::Parity => own.parity_pages == other.parity_pages,
         Hint::Placement => own.placement_class == other.placement_class,
         Hint::Key => own.encryption_key == other.encryption_key,
     };

@@ -12,7 +12,7 @@ use crate::state::advice::Advice;
 use crate::types::InodeNumber;
 use onode_base::ErrorKind;
 use onode_base::size::{exact_size, parse_size};
-use onode_object::{Compression, Lifetime, Placement, Temperature};
+use onode_object::{Compression, Hints, Lifetime, ParityChoice, Placement, Temperature};
 
 const NAMESPACE: &[u8] = b"user.";
 const OURS: &[u8] = b"onode.";
@@ -28,6 +28,8 @@ pub enum Hint {
     Size,
     /// How content is compressed: `none`, `fast`, `small`, `auto`.
     Compress,
+    /// How many lost pages of a group it outlives: a number, `none`, `default`.
+    Parity,
     /// Where two disks keep it.
     Placement,
     /// The number of the key that it needs beside that of an encrypted volume.
@@ -36,8 +38,8 @@ pub enum Hint {
 
 impl Hint {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Lifetime, Self::Temperature, Self::Size, Self::Compress, Self::Placement, Self::Key];
+    pub const ALL: [Self; 7] =
+        [Self::Lifetime, Self::Temperature, Self::Size, Self::Compress, Self::Parity, Self::Placement, Self::Key];
 
     /// Its name in commands and reports.
     #[must_use]
@@ -47,6 +49,7 @@ impl Hint {
             Self::Temperature => "temperature",
             Self::Size => "size",
             Self::Compress => "compress",
+            Self::Parity => "parity",
             Self::Placement => "placement",
             Self::Key => "key",
         }
@@ -66,6 +69,7 @@ impl Hint {
             Self::Temperature => "user.onode.temperature",
             Self::Size => "user.onode.size",
             Self::Compress => "user.onode.compress",
+            Self::Parity => "user.onode.parity",
             Self::Placement => "user.onode.placement",
             Self::Key => "user.onode.key",
         }
@@ -79,6 +83,7 @@ impl Hint {
             Self::Temperature => "unknown, cold, warm or hot",
             Self::Size => "unknown, or a number of bytes as 4096, 64K, 10M or 1G",
             Self::Compress => "none, fast, small or auto",
+            Self::Parity => "default, none, or a number of pages as 1 or 2",
             Self::Placement => "default, bypass or a section; safe, either, big or volume; pin or unpin",
             Self::Key => "none, or the number of a key of the volume, for a directory without files",
         }
@@ -90,7 +95,7 @@ impl Hint {
         match self {
             Self::Lifetime | Self::Temperature | Self::Size => "unknown",
             Self::Compress => "auto",
-            Self::Placement => "default",
+            Self::Placement | Self::Parity => "default",
             Self::Key => "none",
         }
     }
@@ -120,6 +125,7 @@ impl Hint {
                 size.map(|size| advice.expected_size = size)
             }
             Self::Compress => Compression::from_name(value).map(|compression| advice.compression = compression),
+            Self::Parity => parity_of(value).map(|pages| advice.parity_pages = pages),
             Self::Placement => Some(()),
             Self::Key if value == self.nothing() => {
                 advice.encryption_key = 0;
@@ -131,6 +137,15 @@ impl Hint {
     }
 }
 
+/// The pages of parity that a word means.
+fn parity_of(word: &str) -> Option<u8> {
+    match word {
+        "default" => Some(0),
+        "none" | "0" => Some(Hints::NO_PARITY),
+        number => number.parse().ok().filter(|pages| *pages != Hints::NO_PARITY),
+    }
+}
+
 /// That a name below `user.onode.` is one of ours: what is misspelt would be kept and do nothing.
 pub(crate) fn check_ours(name: &[u8]) -> Result<()> {
     if name.strip_prefix(NAMESPACE).is_some_and(|rest| rest.starts_with(OURS)) {
@@ -139,15 +154,24 @@ pub(crate) fn check_ours(name: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// That a volume with this choice has as much parity as a word wishes.
+fn check_parity(choice: ParityChoice, word: &str) -> std::result::Result<(), String> {
+    match parity_of(word) {
+        Some(pages) if pages <= choice.most || pages == Hints::NO_PARITY => Ok(()),
+        _ => Err(format!("the volume was made with at most {} pages of parity, not {word}", choice.most)),
+    }
+}
+
 impl FileSystem {
     /// The value of a hint; of a directory, that of what is made in it.
     ///
     /// # Errors
-    /// `NotSupported` for `compress`, `placement` and `key` where the device has no such choice;
-    /// `Stale`; the device's errors.
+    /// `NotSupported` for `compress`, `parity`, `placement` and `key` where the device has no such
+    /// choice; `Stale`; the device's errors.
     pub fn hint(&self, number: InodeNumber, hint: Hint) -> Result<String> {
         match hint {
             Hint::Compress => self.check_compresses()?,
+            Hint::Parity => _ = self.parity_choice()?,
             Hint::Placement => _ = self.tiers()?,
             Hint::Key => self.check_has_keys()?,
             Hint::Lifetime | Hint::Temperature | Hint::Size => {}
@@ -167,6 +191,10 @@ impl FileSystem {
         hint.check(value).map_err(|why| Error::of(ErrorKind::Invalid, number, why))?;
         match hint {
             Hint::Compress => self.check_compresses()?,
+            Hint::Parity => {
+                let choice = self.parity_choice()?;
+                check_parity(choice, value).map_err(|why| Error::of(ErrorKind::Invalid, number, why))?;
+            }
             Hint::Placement => return self.set_placement_words(number, value),
             Hint::Key => {
                 let mut wanted = Advice::default();
@@ -179,6 +207,12 @@ impl FileSystem {
         self.advise(number, |advice| _ = hint.advise(value, advice))
     }
 
+    /// How many pages of parity files may choose.
+    fn parity_choice(&self) -> Result<ParityChoice> {
+        let why = "files of this volume have no parity of their own: it takes flash made with `--parity 0-2` or so";
+        self.device.parity().ok_or_else(|| Error::new(ErrorKind::NotSupported, why))
+    }
+
     /// The value in words.
     pub(crate) fn told(&self, hint: Hint, advice: Advice) -> Result<String> {
         Ok(match hint {
@@ -187,6 +221,9 @@ impl FileSystem {
             Hint::Size if advice.expected_size == 0 => hint.nothing().into(),
             Hint::Size => exact_size(advice.expected_size),
             Hint::Compress => advice.compression.name().into(),
+            Hint::Parity if advice.parity_pages == 0 => hint.nothing().into(),
+            Hint::Parity if advice.parity_pages == Hints::NO_PARITY => "none".into(),
+            Hint::Parity => advice.parity_pages.to_string(),
             Hint::Placement => self.placement_words(advice)?,
             Hint::Key if advice.encryption_key == 0 => hint.nothing().into(),
             Hint::Key => advice.encryption_key.to_string(),
@@ -204,7 +241,7 @@ impl FileSystem {
         match hint {
             // A section may have the name of any word.
             Hint::Placement => self.set_placement(number, Placement::default()),
-            Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Compress | Hint::Key => {
+            Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Compress | Hint::Parity | Hint::Key => {
                 self.set_hint(number, hint, hint.nothing())
             }
         }

@@ -22,11 +22,13 @@ fn hint_of(name: &str) -> Outcome<Hint> {
 /// - "temperature", how often it is used: "cold", "warm", "hot", "unknown"
 /// - "size", how many bytes a file will have: "4096", "64K", "10M", "1G", "unknown"
 /// - "compress": "none", "fast", "small", or "auto", which is as whoever opens the volume says
+/// - "parity", how many lost pages of a group it outlives, on flash made for that: "1", "2", "3",
+///   "none", "default"
 /// - "placement", of two disks: "default", "bypass" or a section; "safe", "either", "big" or
 ///   "volume"; "pin" or "unpin"; several with commas between
 ///
-/// EINVAL for another name or value, EOPNOTSUPP for "compress" and "placement" on a volume that has
-/// no such choice, ENOENT, EROFS.
+/// EINVAL for another name or value, EOPNOTSUPP for "compress", "parity" and "placement" on a
+/// volume that has no such choice, ENOENT, EROFS.
 ///
 /// # Safety
 /// `heap` is an open heap or volume, `path`, `name` and `value` are strings.

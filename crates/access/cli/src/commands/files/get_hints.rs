@@ -11,8 +11,8 @@ use std::fmt;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A hint of a directory is that of what is made in it. A dash stands for what the volume has no use\n\
-    for: compress where nothing is compressed, placement on one device.\n\n\
+    after_help = "A hint of a directory is that of what is made in it. What the volume has no use for is left out:\n\
+    compress where nothing is compressed, placement on one device, parity where files do not choose.\n\n\
     Examples:\n  onode get-hints /mnt/logs /mnt/tmp\n  onode get-hints -r /mnt/mail\n  \
     onode get-hints disk.img '/logs/*'\n  onode --json get-hints disk.img /\n  \
     getfattr -n user.onode.lifetime /mnt/tmp   the same by an attribute"
@@ -53,10 +53,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hint::ALL.iter().try_for_each(|hint| write!(f, "{:<12}", hint.name()))?;
+        let is_told = |hint: &Hint| self.0.iter().any(|one| one.hints.contains_key(hint.name()));
+        let columns: Vec<Hint> = Hint::ALL.into_iter().filter(is_told).collect();
+        columns.iter().try_for_each(|hint| write!(f, "{:<12}", hint.name()))?;
         writeln!(f, "path")?;
         for HintsOfFile { path, hints } in &self.0 {
-            for hint in Hint::ALL {
+            for hint in &columns {
                 write!(f, "{:<12}", hints.get(hint.name()).map_or("-", String::as_str))?;
             }
             writeln!(f, "{path}")?;

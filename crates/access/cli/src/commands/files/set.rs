@@ -4,6 +4,7 @@ use crate::commands::files::assignment::Assignment;
 use crate::commands::tiers::target::{tell_changed, with_each};
 use onode::{Class, Error, Result};
 use onode_console::Output;
+use onode_fs::Hint;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,16 +13,19 @@ use std::fmt;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Hints are advice: they change what storing costs, never what is read. A directory hands its own on\n\
-    to what is made in it later. What is stored already stays where it is.\n\n  \
+    to what is made in it later. What is stored already stays where it is, but\n\
+    with another parity it moves in the background.\n\n  \
     lifetime=short|medium|long      how long content stays as it is\n  \
     temperature=cold|warm|hot       how often it is used\n  \
     size=64K                        how many bytes a file will have\n  \
     compress=none|fast|small|auto   how it is compressed (auto: as each mount says)\n  \
+    parity=1|2|3|none|default       lost pages of a group that it outlives, on flash made with --parity 0-3\n  \
     placement=SECTION,pin,...       two disks: as the words of `onode place`\n\n\
     lifetime, temperature and size can be unknown again. Flash heeds lifetime and temperature if it is\n\
     opened with placement=hints; `onode stat --why FILE` tells what a hint led to.\n\n\
     Examples:\n  onode set /mnt/tmp lifetime=short             all in it, now and later\n  \
     onode set /mnt/logs /mnt/mail compress=small lifetime=long\n  \
+    onode set disk.img /keys parity=2             two lost pages of a group lose none of it\n  \
     onode set disk.img /archive temperature=cold  without mounting it\n  \
     onode set disk.img '/logs/*.old' lifetime=unknown"
 )]
@@ -77,7 +81,10 @@ impl fmt::Display for Report {
             }
             write!(f, "{path}:")?;
             hints.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
-            tell_changed(f, *changed, "stored anew")?;
+            match hints.contains_key(Hint::Parity.name()) && *changed > 0 {
+                true => write!(f, " ({changed} changed; what is there already moves in the background)")?,
+                false => tell_changed(f, *changed, "stored anew")?,
+            }
         }
         Ok(())
     }

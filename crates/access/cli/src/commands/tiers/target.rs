@@ -160,7 +160,7 @@ impl Files {
     fn get(&self, path: &Path, name: &str) -> Result<String> {
         let what = || match asked(name) {
             Some(Hint::Compress) => format!("cannot tell how {} is compressed", path.display()),
-            Some(Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Key) => {
+            Some(Hint::Lifetime | Hint::Temperature | Hint::Size | Hint::Parity | Hint::Key) => {
                 format!("cannot tell the hints of {}", path.display())
             }
             None if name == WHY => format!("cannot explain {}", path.display()),
@@ -225,11 +225,12 @@ impl Files {
             let found = rustix::fs::lgetxattr(path, attribute(hint), &mut [0; 64][..]);
             return !matches!(
                 (hint, found),
-                (Hint::Compress | Hint::Placement | Hint::Key, Err(rustix::io::Errno::OPNOTSUPP))
+                (Hint::Compress | Hint::Parity | Hint::Placement | Hint::Key, Err(rustix::io::Errno::OPNOTSUPP))
             );
         };
         match hint {
             Hint::Compress => volume.device().compression().is_some(),
+            Hint::Parity => volume.device().parity().is_some(),
             Hint::Placement => volume.device().place().is_some(),
             Hint::Key => volume.device().has_directory_keys(),
             Hint::Lifetime | Hint::Temperature | Hint::Size => true,
@@ -337,14 +338,25 @@ fn of_volume(what: String, attribute: &str, error: &onode_fs::Error) -> Error {
     }
 }
 
+/// Why nothing is compressed, and what to do.
+const NOTHING_COMPRESSED: (&str, &str) =
+    ("nothing on this volume is compressed", "mount it once with `-o compress=fast` (or small, or auto)");
+
 /// The volume does not do what an attribute is for.
 fn unheeded(what: String, attribute: &str) -> Error {
-    if attribute == REWRITE || asked(attribute) == Some(Hint::Compress) {
-        return Error::new(Class::Usage, what, "nothing on this volume is compressed")
-            .hint("mount it once with `-o compress=fast` (or small, or auto)");
-    }
-    Error::new(Class::Usage, what, "the volume lies on one device")
-        .hint("sections are for volumes on two disks: tier:FAST,BIG")
+    let (why, hint) = match asked(attribute) {
+        _ if attribute == REWRITE => NOTHING_COMPRESSED,
+        Some(Hint::Compress) => NOTHING_COMPRESSED,
+        Some(Hint::Parity) => (
+            "files of this volume have no parity of their own",
+            "they choose it on flash that was made so: `onode mkfs --parity 0-2`",
+        ),
+        Some(Hint::Key) => {
+            ("directories of this volume have no keys", "they can on an encrypted one: `onode key new DIRECTORY`")
+        }
+        _ => ("the volume lies on one device", "sections are for volumes on two disks: tier:FAST,BIG"),
+    };
+    Error::new(Class::Usage, what, why).hint(hint)
 }
 
 fn below_on_host(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {

@@ -8,8 +8,8 @@ use crate::commands::volumes::key::first::{CostArguments, EncryptArguments, Firs
 use crate::keys::KeyArguments;
 use crate::location;
 use onode::{
-    Class, CreateOptions, Error, Flash, Inodes, MountOptions, Policies, Result, Shape, Spec, Volume, parse_size,
-    wear_of,
+    Class, CreateOptions, Error, Flash, Inodes, MountOptions, Parity, Policies, Result, Shape, Spec, Volume,
+    parse_size, wear_of,
 };
 use onode_console::Output;
 use std::ffi::OsString;
@@ -62,8 +62,9 @@ pub struct Arguments {
     chips: Option<String>,
     /// Pages of parity in each row of flash pages, 0 to 3: so many pages of a row, or whole erase
     /// blocks of a segment, can be lost without losing anything. 1 costs a 16th of the space and
-    /// of the programs. Default: 0.
-    #[arg(long, value_name = "COUNT")]
+    /// of the programs. With 0-2 files choose up to 2 (`onode set PATH parity=2`) and have none
+    /// otherwise; names and small files always have 2. Default: 0.
+    #[arg(long, value_name = "COUNT|USUAL-MOST")]
     parity: Option<String>,
     /// Keep each inode in the onode of its file, or off: in an object of its own, which costs
     /// space, reads and writes and is there to be measured.
@@ -142,6 +143,10 @@ impl Arguments {
         if let Some(size) = &self.size {
             shape.size = Some(figure("--size", size)?);
         }
+        if let Some(parity) = &self.parity {
+            shape.parity =
+                Some(Parity::parse(parity).map_err(|why| Error::new(Class::Usage, "cannot use --parity", why))?);
+        }
         if let Some(wear) = &self.wear {
             policies.wear = Some(wear_of("cannot use --wear", wear)?);
         }
@@ -151,7 +156,6 @@ impl Arguments {
             ("--pages-per-block", &self.pages_per_block, &mut shape.pages_per_block),
             ("--blocks-per-segment", &self.blocks_per_segment, &mut shape.blocks_per_segment),
             ("--chips", &self.chips, &mut shape.chips),
-            ("--parity", &self.parity, &mut shape.parity),
         ] {
             if let Some(said) = said {
                 let value = figure(option, said)?;
