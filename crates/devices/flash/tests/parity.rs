@@ -346,6 +346,33 @@ fn a_scrub_tells_what_it_found_and_what_it_moves() {
     assert_eq!(compare(&device, &volume.state), Ok(Compared::Same));
 }
 
+/// Parity is read only when something else is lost: who waits for that finds it lost as well.
+#[test]
+fn a_patrol_finds_parity_that_nobody_reads() {
+    let volume = volume(SPARE, 1, false, 61);
+    let device = FlashDevice::mount(volume.now.clone(), &MountOptions::default()).unwrap();
+    let segments = device.inspect().unwrap().segments();
+    let in_use: Vec<u32> = segments.iter().filter(|one| one.live_bytes > 3000).map(|one| one.segment).collect();
+    drop(device);
+    let of_segment =
+        |page: PageAddress, segment: u32| volume.layout.blocks(segment).any(|one| one == SPARE.block_of(page));
+    let mut parity = rows(&volume).into_iter().map(|row| *row.last().unwrap());
+    let of = |page: PageAddress| in_use.iter().copied().find(|segment| of_segment(page, *segment));
+    let (hit, segment) = parity.find_map(|page| Some((page, of(page)?))).unwrap();
+    let mut medium = Patched::new(&volume.now).that_tells();
+    medium.patch(hit, (vec![0; 512], vec![0; 64]));
+    let device = FlashDevice::mount(medium, &MountOptions::default()).unwrap();
+    let passes = |device: &FlashDevice| crate::common::counter(device, "patrols");
+    while passes(&device) == 0 {
+        device.maintain(1).unwrap();
+    }
+    while device.maintain(8).unwrap().more {}
+    assert_eq!(compare(&device, &volume.state), Ok(Compared::Same));
+    let held = |number: &u32| device.inspect().unwrap().segments()[*number as usize].live_bytes > 0;
+    assert!(!held(&segment), "what lies beside the lost parity moved");
+    assert!(in_use.iter().filter(|number| held(number)).count() > 3, "the rest stayed");
+}
+
 #[test]
 fn a_repair_moves_what_was_found_again() {
     let volume = volume(SPARE, 1, false, 51);

@@ -8,6 +8,7 @@
 use crate::cleaner::Cleaner;
 use crate::medium::errors::from_media;
 use crate::medium::layout::SegmentPage;
+use crate::medium::page::{Examined, PageFault};
 use crate::volume::Volume;
 use alloc::vec;
 use onode_media::{BlockAddress, IoTag, MediaErrorKind};
@@ -68,7 +69,9 @@ impl Cleaner {
             return Ok(());
         }
         let layout = *volume.log.layout();
-        let (segments, pages) = (layout.segments, layout.most_pages());
+        // Pages of parity come behind those of content.
+        let pages = if layout.has_parity() { layout.all_pages() } else { layout.segment_pages };
+        let segments = layout.segments;
         self.patrol.due += u64::from(segments) * u64::from(pages);
         while let Some((at, begins)) = self.patrol.take(segments, pages) {
             if begins {
@@ -76,10 +79,18 @@ impl Cleaner {
             }
             let one = *volume.log.table().get(at.segment);
             let at = layout.page(one.stream, at.segment, at.page);
-            if at.page < layout.pages_with(at.parity) && one.is_needed(volume.replay_sequence()) {
+            if !one.is_needed(volume.replay_sequence()) {
+                continue;
+            }
+            if at.page < layout.pages_with(at.parity) {
                 // Not all that a segment has was ever programmed, or is needed: what is unsound may
                 // be that. A read that needs the page tells.
                 let _ = volume.log.medium().examine_page(at, Some(one.sequence), IoTag::Check)?;
+                continue;
+            }
+            let found = volume.log.medium().examine(layout.address(at), Some(one.sequence), IoTag::Check)?;
+            if matches!(found, Examined::Unsound(fault) if fault != PageFault::Erased) {
+                volume.log.store().pages().note_row_to_move(layout.row_of(at).0);
             }
         }
         Ok(())

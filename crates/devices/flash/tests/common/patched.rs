@@ -12,17 +12,23 @@ pub struct Patched {
     nand: SimNand,
     patches: BTreeMap<u64, Page>,
     keeps_order: bool,
+    tells_bitflips: bool,
 }
 
 impl Patched {
     /// The chip as it is.
     pub fn new(nand: &SimNand) -> Self {
-        Self { nand: nand.clone(), patches: BTreeMap::new(), keeps_order: true }
+        Self { nand: nand.clone(), patches: BTreeMap::new(), keeps_order: true, tells_bitflips: false }
     }
 
     /// The same in a file of a host, which may lose what was not flushed in any order.
     pub fn in_a_file(self) -> Self {
         Self { keeps_order: false, ..self }
+    }
+
+    /// The same on a chip that tells when bits flip, and none do.
+    pub fn that_tells(self) -> Self {
+        Self { tells_bitflips: true, ..self }
     }
 
     /// A page as it reads now.
@@ -84,5 +90,8 @@ impl Nand for Patched {
     }
     fn keeps_order(&self) -> bool {
         self.keeps_order
+    }
+    fn take_bitflips(&mut self) -> Option<Vec<BlockAddress>> {
+        self.tells_bitflips.then(Vec::new)
     }
 }
