@@ -201,7 +201,21 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(Maintenance::default());
         }
-        self.heard(self.device.maintain(budget))
+        let done = self.heard(self.device.maintain(budget));
+        let failure = match &done {
+            // That there is no room, or that nothing may be written, other figures tell.
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::ReadOnly) => None,
+            done => done.as_ref().err().map(ToString::to_string),
+        };
+        self.lock().upkeep_failure = failure;
+        done
+    }
+
+    /// Why background work of the device failed when it was last asked for, if it did: what was to
+    /// be cleaned or moved stays where it is.
+    #[must_use]
+    pub fn upkeep_failure(&self) -> Option<String> {
+        self.lock().upkeep_failure.clone()
     }
 
     /// Space and numbers of the whole volume.

@@ -235,6 +235,8 @@ pub(crate) struct State {
     pub directory_moves_synced: u64,
     /// Since when the device may hold a commit that is not durable.
     pub unsynced_since: Option<Timestamp>,
+    /// Why background work of the device failed when it was last asked for, if it did.
+    pub upkeep_failure: Option<String>,
     /// The changes of others at the device, as far as they were heard of.
     pub seen: u64,
     pub statistics: Statistics,
@@ -268,6 +270,7 @@ impl State {
             directory_moves: 0,
             directory_moves_synced: 0,
             unsynced_since: None,
+            upkeep_failure: None,
             seen: 0,
             statistics: Statistics::default(),
         }

@@ -6,9 +6,10 @@ use check::{FindingKind, check, repair};
 use onode_base::clock::ManualClock;
 use onode_base::{Prng, Timestamp};
 use onode_fs::*;
-use onode_object::{ObjectDevice, Transaction};
-use std::sync::Arc;
+use onode_object::ram::RamDevice;
+use onode_object::{Maintenance, ObjectDevice, ObjectId, Transaction, forward_device};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 fn fsync(fs: &FileSystem, inode: InodeNumber) {
     fs.fsync(inode, None, false).unwrap();
@@ -636,4 +637,45 @@ fn unreadable_objects_are_findings_and_the_rest_stays_usable() {
     assert_eq!(kind(fs.read_file(b"/bad")), ErrorKind::Corrupt);
     assert_eq!(fs.read_file(b"/good").unwrap(), b"y");
     assert_eq!(names(&fs, ROOT), ["bad", "good"]);
+}
+
+/// A device whose background work fails while it is told to.
+struct Tired {
+    inner: Arc<RamDevice>,
+    fails: Mutex<Option<ErrorKind>>,
+}
+
+impl ObjectDevice for Tired {
+    fn maintain(&self, budget: u32) -> onode_object::Result<Maintenance> {
+        match *self.fails.lock().unwrap() {
+            Some(kind) => Err(onode_object::Error::of(kind, ObjectId(70), "a node is damaged")),
+            None => self.inner.maintain(budget),
+        }
+    }
+
+    forward_device! {
+        self => self.inner;
+        info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents, space, close
+    }
+}
+
+#[test]
+fn n6_background_work_that_fails_is_told_until_it_succeeds() {
+    let volume = Volume::of_size(8 << 20);
+    let device = Arc::new(Tired { inner: volume.device.clone(), fails: Mutex::new(None) });
+    let fs = FileSystem::mount(device.clone(), volume.clock.clone(), Options::default()).unwrap();
+    assert!(fs.maintain(4).is_ok() && fs.upkeep_failure().is_none());
+    *device.fails.lock().unwrap() = Some(ErrorKind::Corrupt);
+    fs.maintain(4).unwrap_err();
+    let why = fs.upkeep_failure().unwrap();
+    assert!(why.contains("a node is damaged"), "{why}");
+    // A full volume tells of that itself.
+    *device.fails.lock().unwrap() = Some(ErrorKind::NoSpace);
+    fs.maintain(4).unwrap_err();
+    assert_eq!(fs.upkeep_failure(), None);
+    *device.fails.lock().unwrap() = Some(ErrorKind::Media);
+    fs.maintain(4).unwrap_err();
+    assert!(fs.upkeep_failure().is_some());
+    *device.fails.lock().unwrap() = None;
+    assert!(fs.maintain(4).is_ok() && fs.upkeep_failure().is_none());
 }

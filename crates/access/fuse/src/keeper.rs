@@ -4,7 +4,7 @@
 //! it writes out what has been in the cache for long enough, aborts transactions that nobody uses
 //! any more, and cleans ahead of need.
 //! Errors are not lost: the device remembers that a write failed, and the next call of a user
-//! tells.
+//! tells; that background work fails is a condition of the volume, which its health tells.
 
 use onode::{Class, Error, Result, Upkeep, Volume};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

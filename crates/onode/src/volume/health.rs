@@ -14,6 +14,7 @@ impl Volume {
         if statistics.write_back_errors > 0 {
             health.conditions.push(write_back_failed(statistics.write_back_errors, statistics.dirty_bytes));
         }
+        health.conditions.extend(self.files().upkeep_failure().map(|why| upkeep_failed(&why)));
         if let Some((files, more)) = self.files().scrub_damage() {
             health.conditions.push(scrub_damaged(&files, more));
         }
@@ -50,6 +51,12 @@ fn write_back_failed(times: u64, dirty_bytes: u64) -> Condition {
     }
 }
 
+fn upkeep_failed(why: &str) -> Condition {
+    let text = format!("background work fails: {why}; what it is to clean or to move stays where it is");
+    Condition::new("upkeep-failed", Severity::Degraded, text)
+        .remedy("`onode scrub` tells what is damaged; `onode repair` mends what can be mended once it is unmounted")
+}
+
 /// How many files a sentence names.
 const FILES_TOLD: usize = 5;
 
@@ -68,6 +75,13 @@ fn scrub_damaged(files: &[String], more: u64) -> Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failing_background_work_is_degraded_and_says_why() {
+        let condition = upkeep_failed("object 70: it is damaged");
+        assert_eq!((condition.code.as_ref(), condition.severity), ("upkeep-failed", Severity::Degraded));
+        assert!(condition.text.contains("fails: object 70: it is damaged; what"), "{}", condition.text);
+    }
 
     #[test]
     fn damage_is_told_in_one_sentence() {

@@ -49,7 +49,7 @@ impl Upkeep {
     /// not be read any more, removing what deleted snapshots kept. True if there is more.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device; the volume's health tells of them, too, until it succeeds.
     pub fn work(&self, budget: u32) -> onode_fs::Result<bool> {
         Ok(self.files.maintain(budget)?.more)
     }
