@@ -178,6 +178,41 @@ fn who_closes_the_volume_moves_what_is_left() {
     is_sound(&mut nand.clone());
 }
 
+/// A wish that there is no room for is told, and fulfilled when there is some.
+#[test]
+fn a_wish_waits_for_room_and_health_tells() {
+    let nand = Shared::new(SPARE);
+    let device = FlashDevice::format(nand.clone(), &format(2, 0), &MountOptions::default()).unwrap();
+    let mut all = held::Held::new();
+    fill(&device, 0, 0, &mut all);
+    let objects: Vec<_> = all.keys().copied().collect();
+    let waits = |device: &FlashDevice| device.health().conditions.iter().any(|one| one.code == "parity-waits");
+    assert!(!waits(&device));
+    for object in objects.iter().take(objects.len() / 2) {
+        let mut transaction = Transaction::new();
+        transaction.set_hints(*object, wish(2));
+        device.commit(transaction, Durability::Buffered).unwrap();
+    }
+    for _ in 0..2000 {
+        device.maintain(4).unwrap();
+    }
+    let left =
+        |device: &FlashDevice| objects.iter().map(|object| device.other_parity(*object).unwrap_or(0)).sum::<u64>();
+    assert!(waits(&device) && left(&device) > 0, "there is no room for all of it");
+    held::verify(&device, &all);
+    for object in objects.iter().skip(objects.len() / 2) {
+        let mut transaction = Transaction::new();
+        transaction.remove(*object);
+        device.commit(transaction, Durability::Buffered).unwrap();
+        all.remove(object);
+    }
+    while left(&device) > 0 {
+        device.maintain(8).unwrap();
+    }
+    assert!(!waits(&device) && counter(&device, "parity_pending") == 0);
+    held::closes_whole(&device, &nand, &all);
+}
+
 fn device_at(nand: &Shared) -> FlashDevice {
     FlashDevice::mount(nand.clone(), &MountOptions::default()).unwrap()
 }

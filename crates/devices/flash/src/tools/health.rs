@@ -50,13 +50,19 @@ pub fn health(core: &Core) -> Health {
         let remedy = "they are moved in the background; if there are more every day, replace the medium";
         conditions.push(Condition::new("page-rebuilt", Severity::Degraded, text).remedy(remedy));
     }
-    let flipping = core.cleaner().refresh().stuck(Cleaner::may_empty(core.log(), &core.room()));
+    let may_empty = Cleaner::may_empty(core.log(), &core.room());
+    let flipping = core.cleaner().refresh().stuck(may_empty);
     if flipping > 0 {
         let text = format!(
             "bits flip in {flipping} segments, near the limit of correction, and what is there cannot be moved"
         );
         let remedy = "mount it for writing with some space free: then it is moved in the background";
         conditions.push(Condition::new("bits-flip", Severity::Degraded, text).remedy(remedy));
+    }
+    if core.checkpoints().parity_pending() && !may_empty {
+        let text = "files may have less parity than they wish: what they have cannot be moved";
+        let remedy = "mount it for writing with some space free: then it is moved in the background";
+        conditions.push(Condition::new("parity-waits", Severity::Degraded, text).remedy(remedy));
     }
     let damaged = core.log().store().pages().damaged_reads();
     if damaged > 0 || core.log().table().stuck() > 0 {
