@@ -121,6 +121,19 @@ impl FlashDevice {
         Ok(core.other_parity(object, &hints)?.0)
     }
 
+    /// Moves what has another parity than its object wishes, in at most so many steps, after each of
+    /// which the lock is given back. True if there is more.
+    fn reprotect(&self, steps: u32) -> Result<bool> {
+        for _ in 0..steps {
+            let mut core = self.core()?;
+            let (cleaner, mut volume) = core.parts();
+            if !cleaner.reprotect_some(&mut volume)? {
+                return Ok(false);
+            }
+        }
+        Ok(steps > 0)
+    }
+
     /// The device over a state.
     pub(crate) fn over(mut core: Core) -> Self {
         if core.checkpoints().parity_pending() {
@@ -255,17 +268,18 @@ impl ObjectDevice for FlashDevice {
     fn maintain(&self, budget: u32) -> Result<Maintenance> {
         let mut report = Maintenance::default();
         let mut round = None;
-        let (has_moved, has_refreshed, more_parity) = {
+        let (has_moved, has_refreshed) = {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             cleaner.move_failing(&mut volume)?;
             let has_moved = cleaner.move_doubtful(&mut volume)?;
             cleaner.patrol_some(&mut volume)?;
-            let more_parity = cleaner.reprotect_some(&mut volume)?;
-            (has_moved, core.refresh()?, more_parity)
+            (has_moved, core.refresh()?)
         };
         report.done += u32::from(has_moved) + u32::from(has_refreshed);
-        report.more = has_refreshed || more_parity || has_moved && self.core.lock().log().doubtful_segment().is_some();
+        report.more = has_refreshed
+            || self.reprotect(budget)?
+            || has_moved && self.core.lock().log().doubtful_segment().is_some();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
