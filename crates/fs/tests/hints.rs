@@ -82,14 +82,16 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         (SIZE, "99999999999999999999"),
         (SIZE, "16777216T"),
         ("user.onode.liftime", "short"),
-        ("user.onode.parity", "2"),
+        ("user.onode.copies", "2"),
+        ("user.onode.parity", "many"),
     ] {
         assert_eq!(kind(set(&fs, file, name, value)), ErrorKind::Invalid, "{name}={value}");
     }
     let wrong = fs.set_xattr(&root(), file, LIFETIME.as_bytes(), b"\xff", XattrFlags::Any);
     assert_eq!(kind(wrong), ErrorKind::Invalid);
-    for name in ["user.onode.compress", "user.onode.placement"] {
-        assert_eq!(kind(set(&fs, file, name, "auto")), ErrorKind::NotSupported, "{name}: there is no choice here");
+    for (name, value) in [("compress", "auto"), ("placement", "auto"), ("parity", "2")] {
+        let name = &format!("user.onode.{name}");
+        assert_eq!(kind(set(&fs, file, name, value)), ErrorKind::NotSupported, "{name}: there is no choice here");
     }
     let found = [LIFETIME, TEMPERATURE, SIZE].map(|name| get(&fs, file, name));
     assert_eq!(found, ["long", "unknown", "10M"]);

@@ -259,13 +259,14 @@ fn streams_in_c() {
 #[test]
 fn hints_in_c() {
     let program = compile("hints");
-    let places = ["flash", "fast", "big", "packed"].map(|name| Place::new(&format!("hints-{name}")));
-    let [flash, fast, big, packed] = &places;
+    let places = ["flash", "fast", "big", "packed", "parity"].map(|name| Place::new(&format!("hints-{name}")));
+    let [flash, fast, big, packed, parity] = &places;
     let at = |place: &Place| place.0.display().to_string();
     for step in ["set", "keeps", "wrong"] {
         run(&program, &[&format!("flash:{},size=24M", at(flash)), step]);
     }
     run(&program, &[&format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big)), "two"]);
+    run(&program, &[&format!("flash:{},size=64M,parity=0-2", at(parity)), "parity"]);
     for step in ["packed", "packed-locked"] {
         let _ = std::fs::remove_file(&packed.0);
         run(&program, &[&format!("flash:{},size=24M", at(packed)), step]);

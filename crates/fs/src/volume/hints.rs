@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(hint.check(hint.nothing()), Ok(()));
         }
         for other in
-            ["lifetime", "user.lifetime", "user.onode.", "user.onode.parity", "user.user.onode.size", "onode.why"]
+            ["lifetime", "user.lifetime", "user.onode.", "user.onode.copies", "user.user.onode.size", "onode.why"]
         {
             assert_eq!(Hint::of_attribute(other.as_bytes()), None, "{other}");
         }

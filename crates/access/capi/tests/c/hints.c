@@ -1,5 +1,6 @@
 /* Hints of files in C: `set` sets some and reads them back, `keeps` finds them again, `wrong` hands
- * in what is none, `packed` compresses what is written, and `two` places files on two disks.
+ * in what is none, `packed` compresses what is written, `two` places files on two disks, and on
+ * flash that was made so files of `parity` choose how many lost pages they outlive.
  */
 #include "volumes.h"
 
@@ -56,7 +57,9 @@ static void wrong(const char *spec) {
     FAILS(onode_set_hint(volume, "/a", "placement", "pin") == -1, EOPNOTSUPP, "");
     FAILS(onode_hint(volume, "/a", "placement", value, sizeof value) == -1, EOPNOTSUPP, "");
     FAILS(onode_hint(volume, "/none", "lifetime", value, sizeof value) == -1, ENOENT, "");
-    FAILS(onode_hint(volume, "/a", "parity", value, sizeof value) == -1, EINVAL, "no hint");
+    FAILS(onode_hint(volume, "/a", "copies", value, sizeof value) == -1, EINVAL, "no hint");
+    FAILS(onode_set_hint(volume, "/a", "parity", "2") == -1, EOPNOTSUPP, "--parity 0-2");
+    FAILS(onode_set_hint(volume, "/a", "parity", "two") == -1, EINVAL, "number of pages");
     FAILS(onode_hint(NULL, "/a", "lifetime", value, sizeof value) == -1, EINVAL, "NULL");
     FAILS(onode_hint(volume, "/a", "lifetime", NULL, 6) == -1, EINVAL, "no place");
     FAILS(onode_hint(volume, "/a", "lifetime", value, 5) == -1, ERANGE, "6 bytes");
@@ -99,6 +102,17 @@ static void two(const char *spec) {
     CHECK(onode_close_volume(volume) == 0);
 }
 
+static void parity(const char *spec) {
+    onode_heap *volume = onode_open_volume(spec, O_RDWR | O_CREAT);
+    CHECK(volume);
+    put(volume, "/a", "two pages of parity");
+    CHECK(is(volume, "/a", "parity", "default") && onode_set_hint(volume, "/a", "parity", "2") == 0);
+    CHECK(is(volume, "/a", "parity", "2") && has(volume, "/a", "two pages of parity"));
+    CHECK(onode_set_hint(volume, "/a", "parity", "0") == 0 && is(volume, "/a", "parity", "none"));
+    FAILS(onode_set_hint(volume, "/a", "parity", "3") == -1, EINVAL, "at most 2");
+    CHECK(onode_close_volume(volume) == 0);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     const char *spec = arguments[1], *step = arguments[2];
@@ -112,5 +126,6 @@ int main(int count, char **arguments) {
         FAILS(onode_open_compressed(spec, O_RDONLY, NULL, NULL) == NULL, ENOKEY, "no key");
     }
     if (!strcmp(step, "two")) two(spec);
+    if (!strcmp(step, "parity")) parity(spec);
     return 0;
 }
