@@ -121,8 +121,8 @@ impl FlashDevice {
         Ok(core.other_parity(object, &hints)?.0)
     }
 
-    /// Moves what has another parity than its object wishes, in at most so many steps, after each of
-    /// which the lock is given back. True if there is more.
+    /// Moves what has another parity than its object wishes, in at most so many steps, after each
+    /// of which the lock is given back. True if there is more.
     fn reprotect(&self, steps: u32) -> Result<bool> {
         for _ in 0..steps {
             let mut core = self.core()?;
