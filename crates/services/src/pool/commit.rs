@@ -330,12 +330,15 @@ impl<D: ObjectDevice> Pool<D> {
     }
 }
 
-/// Bytes of content, whatever is wished of it, that a device has room for: some tell of more space
-/// than that, as content that wishes nothing takes less of it.
+/// Bytes of content that a device has room for. Where objects choose their parity it tells of the
+/// space of content that wishes nothing, and has less for what wishes more.
 fn room(device: &dyn ObjectDevice) -> u64 {
     const UNIT_BYTES: u64 = 1 << 20;
-    let needed = device.space_for(&Demand { bytes: UNIT_BYTES, ..Demand::default() }).max(1);
     let available = device.space().available;
+    if device.parity().is_none() {
+        return available;
+    }
+    let needed = device.space_for(&Demand { bytes: UNIT_BYTES, ..Demand::default() }).max(1);
     u64::try_from(u128::from(available) * u128::from(UNIT_BYTES) / u128::from(needed)).unwrap_or(available)
 }
 
