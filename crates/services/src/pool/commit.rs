@@ -15,8 +15,7 @@ use crate::pool::standing::{MemberStanding, Verdict};
 use onode_base::planted::{Bug, is_planted};
 use onode_object::validate::refuse_moves;
 use onode_object::{
-    AttributeKey, Demand, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope,
-    Transaction,
+    AttributeKey, Durability, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, SyncScope, Transaction,
 };
 use std::collections::BTreeSet;
 
@@ -323,23 +322,11 @@ impl<D: ObjectDevice> Pool<D> {
         };
         if order.len() > 1 {
             order.sort_by_cached_key(|(index, is_whole)| {
-                (!is_whole, if *is_whole { room(&self.members[*index].device) } else { 0 }, *index)
+                (!is_whole, if *is_whole { self.members[*index].device.space().available } else { 0 }, *index)
             });
         }
         order
     }
-}
-
-/// Bytes of content that a device has room for. Where objects choose their parity it tells of the
-/// space of content that wishes nothing, and has less for what wishes more.
-fn room(device: &dyn ObjectDevice) -> u64 {
-    const UNIT_BYTES: u64 = 1 << 20;
-    let available = device.space().available;
-    if device.parity().is_none() {
-        return available;
-    }
-    let needed = device.space_for(&Demand { bytes: UNIT_BYTES, ..Demand::default() }).max(1);
-    u64::try_from(u128::from(available) * u128::from(UNIT_BYTES) / u128::from(needed)).unwrap_or(available)
 }
 
 /// The change that sets one of several attributes.
