@@ -57,7 +57,7 @@ pub const SHAPES: [Shape; 13] = [
     with_parity(shape("parity", 512, 64, 4, 240), 4, 1),
     with_parity(shape("parity-bare", 512, 0, 4, 320), 5, 2),
     with_choice(with_parity(shape("parity-chosen", 512, 64, 4, 320), 5, 2), 0),
-    with_choice(with_parity(shape("parity-wished", 512, 0, 4, 320), 6, 3), 1),
+    with_choice(with_parity(shape("parity-wished", 512, 0, 4, 480), 6, 3), 1),
 ];
 
 /// The shape of that name.

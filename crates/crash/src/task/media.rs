@@ -95,9 +95,7 @@ impl Media {
             Self::Snapshots => Self::exclusive(&Self::KEPT, snapshots::PREFIX),
             // What a pool records of changes takes half of what is left on the smallest.
             Self::Pool => {
-                // Where objects choose their parity a full member may refuse to replace content,
-                // and is left out then: an open defect.
-                let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny" && shape.chosen_parity.is_none());
+                let shapes = SHAPES.iter().filter(|shape| shape.name != "tiny");
                 shapes.map(|shape| format!("{}{}", pool::PREFIX, shape.name)).collect()
             }
         }
