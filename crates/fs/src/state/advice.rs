@@ -23,17 +23,15 @@ pub(crate) struct Advice {
 
 impl Advice {
     pub(crate) const fn of(hints: &Hints) -> Self {
-        let Hints {
-            placement_class,
-            compression,
-            lifetime,
-            temperature,
-            expected_size,
-            parity_pages,
-            encryption_key,
-            ..
-        } = *hints;
-        Self { placement_class, compression, lifetime, temperature, expected_size, parity_pages, encryption_key }
+        Self {
+            placement_class: hints.placement_class,
+            compression: hints.compression,
+            lifetime: hints.lifetime,
+            temperature: hints.temperature,
+            expected_size: hints.expected_size,
+            parity_pages: hints.parity_pages,
+            encryption_key: hints.encryption_key,
+        }
     }
 
     /// Hints with this advice among them.

@@ -15,7 +15,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use onode_base::ErrorKind;
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{Hints, ObjectId, Result};
+use onode_object::{ObjectId, Result};
 
 /// Objects that are kept one by one; with more, all are looked at.
 const OBJECTS_MAX: usize = 4096;
@@ -79,20 +79,6 @@ impl Reprotect {
     fn pass(&mut self, object: ObjectId) {
         self.objects.remove(&object);
         self.from = 0;
-    }
-}
-
-impl Log {
-    /// Whether an object with `hints` wishes another parity than what it has at `location`. What
-    /// the journal has of it is covered by the most that there is.
-    pub fn has_other_parity(&self, location: u64, hints: &Hints) -> bool {
-        let layout = self.layout();
-        if layout.chosen_parity.is_none() {
-            return false;
-        }
-        let (has, wishes) = (layout.parity_at(location), layout.parity_for(hints.parity_pages));
-        let stream = self.table().get(layout.segment_of(location)).stream;
-        has < wishes || (stream.is_content() && has != wishes) || layout.parity_of(stream) != has
     }
 }
 

@@ -63,6 +63,18 @@ impl Log {
         (parity != usual).then(|| Stream::of_parity(parity))
     }
 
+    /// Whether an object with `hints` wishes another parity than what it has at `location`. What
+    /// the journal has of it is covered by the most that there is.
+    pub fn has_other_parity(&self, location: u64, hints: &Hints) -> bool {
+        let layout = self.layout();
+        if layout.chosen_parity.is_none() {
+            return false;
+        }
+        let (has, wishes) = (layout.parity_at(location), layout.parity_for(hints.parity_pages));
+        let stream = self.table().get(layout.segment_of(location)).stream;
+        has < wishes || (stream.is_content() && has != wishes) || layout.parity_of(stream) != has
+    }
+
     /// The stream for what survives in `segment` of an object with `hints`.
     pub fn stream_for_moved(&self, segment: u32, hints: &Hints) -> Stream {
         if let Some(stream) = self.unusual_stream(hints) {

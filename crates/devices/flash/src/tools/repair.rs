@@ -20,7 +20,6 @@ use crate::core::Core;
 use crate::index::Index;
 use crate::medium::errors::damaged;
 use crate::medium::format::Superblock;
-use crate::medium::layout::Row;
 use crate::medium::ring::{self, Found};
 use crate::options::MountOptions;
 use crate::tools::check::medium::Medium;
@@ -266,13 +265,14 @@ fn scan_rows(core: &mut Core) -> Result<Vec<Action>> {
     if !layout.has_parity() {
         return Ok(actions);
     }
-    let rows = layout.geometry.pages_per_block;
-    for (segment, number) in (0..layout.segments).flat_map(|segment| (0..rows).map(move |number| (segment, number))) {
-        let row = Row::beside(log.page(segment), number);
-        let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
-        actions.extend(state.rebuilt.iter().map(|at| Action::PageRebuilt { segment, page: at.page }));
-        if state.lacks_parity() {
-            actions.push(Action::RowProtected { segment, row: number });
+    for segment in 0..layout.segments {
+        let stream = log.table().get(segment).stream;
+        for row in layout.rows_of(stream, segment) {
+            let Some(state) = log.examine_row(row, IoTag::Check)? else { continue };
+            actions.extend(state.rebuilt.iter().map(|at| Action::PageRebuilt { segment, page: at.page }));
+            if state.lacks_parity() {
+                actions.push(Action::RowProtected { segment, row: row.row });
+            }
         }
     }
     Ok(actions)
