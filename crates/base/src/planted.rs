@@ -388,6 +388,9 @@ bugs! {
     PoolFailureUnrecorded,
     /// services: a member of a pool that had no room for a change is taken to have it.
     PoolRefusalForgotten,
+    /// services: members of a pool that may be full are not asked before another one has done a
+    /// change.
+    PoolFullNotAsked,
     /// services: a sync of a pool is one of its first member.
     PoolSyncOfOne,
     /// services: a member of a pool that lags by more than is recorded gets only what is recorded.

@@ -55,6 +55,7 @@ const ELSEWHERE: [Bug; 24] = [
     Bug::PoolDamageTold,
     Bug::PoolSplitMerged,
     Bug::PoolFailureUnrecorded,
+    Bug::PoolFullNotAsked,
     Bug::PoolRefusalForgotten,
     Bug::PoolRecordTooShort,
     Bug::PoolSyncOfOne,

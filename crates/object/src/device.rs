@@ -122,6 +122,17 @@ pub trait ObjectDevice: Send + Sync {
     /// down more than it can refuses more with `NoSpace`, changing nothing; in parts it goes.
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()>;
 
+    /// Makes sure that a transaction which comes next is not refused, and changes nothing that
+    /// anybody sees: who has several devices do the same asks all of them before one has done it.
+    /// It may clean as a commit does.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit). A device that does not know says nothing.
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        let _ = transaction;
+        Ok(())
+    }
+
     /// Makes earlier commits durable (N1).
     ///
     /// # Errors

@@ -104,6 +104,10 @@ impl ObjectDevice for RamDevice {
         Ok(())
     }
 
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        self.core.lock().state.check(transaction, self.capacity_bytes)
+    }
+
     fn sync(&self, _scope: SyncScope) -> Result<()> {
         let mut core = self.core.lock();
         core.counters.syncs += 1;

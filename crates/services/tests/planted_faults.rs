@@ -98,6 +98,10 @@ fn pool_is_full() -> Result<(), String> {
     pool_losses(Fault::Full)
 }
 
+fn pool_is_filled() -> Result<(), String> {
+    common::filled::run().map(|_| ())
+}
+
 fn staged_history() -> Result<(), String> {
     common::staged_history::run(8 << 20);
     Ok(())
@@ -121,7 +125,7 @@ fn streams() -> Result<(), String> {
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 37] = [
+    let all: [(Bug, Look); 38] = [
         (Bug::StreamTailForgotten, streams),
         (Bug::StreamAbsenceForgotten, streams),
         (Bug::StagedGateOpen, staged_gate),
@@ -159,6 +163,7 @@ fn every_planted_bug_is_found() {
         (Bug::PoolDamageTold, pool_is_damaged),
         (Bug::PoolFailureUnrecorded, common::absences::split_by_a_failure),
         (Bug::PoolRefusalForgotten, pool_is_full),
+        (Bug::PoolFullNotAsked, pool_is_filled),
     ];
     for (bug, look) in all {
         plant(None);

@@ -38,6 +38,12 @@ fn a_member_is_full_from_every_call_on() {
 }
 
 #[test]
+fn members_that_are_full_at_the_same_moment_stay_equal() {
+    let refused = common::filled::run().expect("each has everything");
+    assert!(refused.iter().all(|count| *count > 100), "{refused:?}");
+}
+
+#[test]
 fn a_cut_leaves_members_at_different_changes() {
     common::absences::cuts().expect("equal, and nothing that was synced is gone");
 }

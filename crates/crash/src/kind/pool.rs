@@ -43,9 +43,13 @@ impl FlashAndMemory {
     /// As runs of `workload` on `shape` with `seed` use it.
     #[must_use]
     pub fn new(shape: Shape, workload: &str, seed: u64) -> Self {
-        // Which member is the fuller one changes. They are never full at the same moment: then one
-        // may take a change for which the other has no room, and that is left out.
-        let bytes = if seed % 3 == 1 { 256 << 10 } else { 512 << 10 };
+        // Which member is the fuller one changes, and some are full at about the same moment.
+        let bytes = match seed % 6 {
+            1 | 4 => 256 << 10,
+            2 => 288 << 10,
+            5 => (308 + 4 * (seed / 6 % 4)) << 10,
+            _ => 512 << 10,
+        };
         let memory = MemoryShape { name: "", bytes, chunk_bytes: 4 << 10, domain: Domain::Flush, mode: Mode::Atomic };
         Self { flash: Flash::new(shape, workload, seed), memory: Scm::new(memory, seed), is_turned: seed % 2 == 1 }
     }
@@ -128,7 +132,7 @@ impl PairedDevice {
 impl ObjectDevice for PairedDevice {
     forward_device! {
         self => self.device();
-        info, reserve_ids, commit, sync, read, attribute, attributes, stat, list, extents,
+        info, reserve_ids, commit, admit, sync, read, attribute, attributes, stat, list, extents,
         extents_are_exact, space, space_for, space_to_replace, promisable, parity, maintain, close
     }
 }

@@ -190,6 +190,10 @@ impl ObjectDevice for FlashDevice {
         self.commit_grouped(transaction, durability)
     }
 
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        self.core()?.admit(transaction)
+    }
+
     fn sync(&self, scope: SyncScope) -> Result<()> {
         self.sync_grouped(scope)
     }

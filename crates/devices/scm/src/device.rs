@@ -118,6 +118,11 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         self.lock_sound()?.commit(&transaction, durability).map_err(outer_error)
     }
 
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        let transaction = inner_transaction(transaction.clone());
+        self.lock_sound()?.admit(&transaction).map_err(outer_error)
+    }
+
     fn sync(&self, _scope: SyncScope) -> Result<()> {
         let mut core = self.lock_sound()?;
         if core.store().latch().why().is_some() || !core.store().has_unsynced() {

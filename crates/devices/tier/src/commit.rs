@@ -20,7 +20,7 @@ pub mod superblocks;
 use crate::commit::home::Write;
 use crate::commit::running::{Running, begin};
 use crate::core::Core;
-use crate::core::commit::{Applied, no_space};
+use crate::core::commit::{Applied, Fit, no_space};
 use crate::log::Log;
 use crate::log::need::Need;
 use crate::log::room::Room;
@@ -54,6 +54,18 @@ impl Volume {
     /// As [`ObjectDevice::commit`](onode_object::ObjectDevice::commit).
     pub fn commit(&self, transaction: &Transaction, durability: Durability) -> Result<()> {
         self.begin_commit(transaction, durability)?.map_or(Ok(()), |(commit, need)| self.persist(commit, need))
+    }
+
+    /// As [`ObjectDevice::admit`](onode_object::ObjectDevice::admit).
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn admit(&self, transaction: &Transaction) -> Result<()> {
+        if self.look(|core, given| core.fit(transaction, true, given))? == Fit::AfterCheckpoint {
+            self.checkpoint()?;
+            self.look(|core, given| core.fit(transaction, false, given))?;
+        }
+        Ok(())
     }
 
     /// Applies a transaction; returns how far the log is to be brought for it, and what to wait

@@ -272,6 +272,10 @@ impl ObjectDevice for TierDevice {
         self.volume.commit(&transaction, durability)
     }
 
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        self.volume.admit(transaction)
+    }
+
     fn sync(&self, _scope: SyncScope) -> Result<()> {
         self.volume.sync()
     }

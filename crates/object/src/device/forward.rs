@@ -35,7 +35,7 @@ macro_rules! forward_device {
     ($self:ident => $to:expr; all) => {
         $crate::forward_device! {
             $self => $to;
-            info, reserve_ids, commit, sync, read, attribute, attributes, stat, list,
+            info, reserve_ids, commit, admit, sync, read, attribute, attributes, stat, list,
             extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain,
             close, health, compression, parity, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
@@ -57,6 +57,11 @@ macro_rules! forward_device {
     (@ commit $self:ident $to:expr) => {
         fn commit(&$self, transaction: $crate::Transaction, durability: $crate::Durability) -> $crate::Result<()> {
             $to.commit(transaction, durability)
+        }
+    };
+    (@ admit $self:ident $to:expr) => {
+        fn admit(&$self, transaction: &$crate::Transaction) -> $crate::Result<()> {
+            $to.admit(transaction)
         }
     };
     (@ sync $self:ident $to:expr) => {

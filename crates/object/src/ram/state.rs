@@ -93,14 +93,19 @@ impl State {
 
     /// Checks everything, then does everything.
     pub(super) fn commit(&mut self, transaction: Transaction, capacity_bytes: u64) -> Result<()> {
-        let objects = &self.objects;
-        let admission = Admission { next_id: self.next_id, move_unit: Some(MOVE_UNIT) };
-        validate::validate(&transaction, admission, &mut |object| Ok(objects.contains_key(&object)))?;
-        self.check_space(&transaction, capacity_bytes)?;
+        self.check(&transaction, capacity_bytes)?;
         for mutation in transaction.mutations {
             self.apply(mutation);
         }
         Ok(())
+    }
+
+    /// Whether a transaction can be done, and has room.
+    pub(super) fn check(&self, transaction: &Transaction, capacity_bytes: u64) -> Result<()> {
+        let objects = &self.objects;
+        let admission = Admission { next_id: self.next_id, move_unit: Some(MOVE_UNIT) };
+        validate::validate(transaction, admission, &mut |object| Ok(objects.contains_key(&object)))?;
+        self.check_space(transaction, capacity_bytes)
     }
 
     /// Refuses what might end above the capacity. Growth is measured against the state before, so

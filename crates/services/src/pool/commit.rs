@@ -2,9 +2,9 @@
 //! tells that it did.
 //!
 //! A request is refused only as long as no member has done it. The member with the least room is
-//! asked first, so that a full one refuses before another one has changed. A member that refuses
-//! later lacks these objects from then on; one that fails is left out. Either is on the media of
-//! the others before the call returns.
+//! the first, so that a full one refuses before another one has changed, and others that may be
+//! full are asked before it. A member that refuses later lacks these objects from then on; one that
+//! fails is left out. Either is on the media of the others before the call returns.
 
 use crate::pool::Pool;
 use crate::pool::changed::ChangedObjects;
@@ -21,6 +21,12 @@ use std::collections::BTreeSet;
 
 /// Attributes that one transaction removes when all members have everything.
 const FORGOTTEN: usize = 256;
+
+/// A member may have no room for a change if less of it is left than this part of all, and than so
+/// many times the bytes of the change, and so many bytes.
+const TIGHT_PART: u64 = 32;
+const TIGHT_TIMES: u64 = 4;
+const TIGHT_BYTES: u64 = 256 << 10;
 
 /// What the pool itself sets with a change.
 struct OwnChanges {
@@ -104,8 +110,12 @@ impl<D: ObjectDevice> Pool<D> {
             mine.push(set(MEMBERSHIP, membership.encode()));
         }
         let _alone = self.alone(objects);
-        let mut outcome = ChangeOutcome::default();
-        for (index, is_whole) in self.order() {
+        let order = self.order();
+        let mut outcome = ChangeOutcome { refused: self.refusal(&order, transaction, &mine), ..Default::default() };
+        if outcome.refused.is_some() {
+            return outcome;
+        }
+        for (index, is_whole) in order {
             if !is_whole && !outcome.is_done {
                 break;
             }
@@ -129,6 +139,30 @@ impl<D: ObjectDevice> Pool<D> {
             }
         }
         outcome
+    }
+
+    /// Why a member would refuse a change that others before it in `order` have done.
+    fn refusal(&self, order: &[(usize, bool)], transaction: &Transaction, mine: &[Mutation]) -> Option<Error> {
+        let bytes: u64 = transaction.mutations.iter().chain(mine).map(content_bytes).sum();
+        let mut all: Option<Transaction> = None;
+        for (index, is_whole) in order.iter().skip(1) {
+            let device = &self.members[*index].device;
+            let space = device.space();
+            let tight = (TIGHT_BYTES + TIGHT_TIMES * bytes).max(space.total / TIGHT_PART);
+            if !is_whole || space.available > tight || is_planted(Bug::PoolFullNotAsked) {
+                continue;
+            }
+            let all = all.get_or_insert_with(|| {
+                let mutations = transaction.mutations.iter().chain(mine).cloned().collect();
+                Transaction { mutations }
+            });
+            // What is broken tells so when it is to do it.
+            match device.admit(all) {
+                Err(error) if Verdict::of(error.kind) == Verdict::Refused => return Some(error),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Hands a member what of a change is for it.
@@ -326,6 +360,15 @@ impl<D: ObjectDevice> Pool<D> {
             });
         }
         order
+    }
+}
+
+/// Bytes that a change brings.
+const fn content_bytes(mutation: &Mutation) -> u64 {
+    match mutation {
+        Mutation::Write { data, .. } => data.len() as u64,
+        Mutation::SetAttribute { value, .. } => value.len() as u64,
+        _ => 0,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod cuts;
 pub mod damage;
 pub mod directories;
 pub mod faulty;
+pub mod filled;
 pub mod full;
 pub mod history;
 pub mod hostile;

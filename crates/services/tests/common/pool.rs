@@ -37,6 +37,10 @@ impl ObjectDevice for Mounted {
         self.with(|it| it.device().commit(transaction, durability))
     }
 
+    fn admit(&self, transaction: &Transaction) -> Result<()> {
+        self.with(|it| it.device().admit(transaction))
+    }
+
     fn extents_are_exact(&self) -> bool {
         self.with(|it| it.device().extents_are_exact())
     }

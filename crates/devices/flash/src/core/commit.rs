@@ -75,6 +75,16 @@ impl Core {
         validate(transaction, admission, &mut |object| index.onode(log, object).map(|onode| onode.is_some()))
     }
 
+    /// Makes sure that `transaction` is not refused if it comes next.
+    pub fn admit(&mut self, transaction: &Transaction) -> Result<()> {
+        self.check(transaction)?;
+        if transaction.is_empty() || never_needs_space(transaction, &mut self.volume())? {
+            return Ok(());
+        }
+        let (cleaner, mut volume) = self.parts();
+        cleaner.pay_and_make_room(&mut volume, transaction, false)
+    }
+
     fn commit_before_sync(&mut self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.check(&transaction)?;
         // A little of what a mount deferred, so that it is not all left to one who asks for much.

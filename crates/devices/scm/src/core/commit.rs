@@ -35,10 +35,7 @@ impl<P: Pmem> Core<P> {
         durability: Durability,
         blocks: BlockChanges<'_>,
     ) -> Result<()> {
-        self.store.latch().check()?;
-        let mut exists = |object: ObjectId| Ok(!is_table(object.0) && self.index.exists(object));
-        let admission = Admission { next_id: ObjectId(self.store.next_id()), move_unit: None };
-        validate::validate(transaction, admission, &mut exists)?;
+        self.check(transaction)?;
         if transaction.is_empty() && blocks.is_empty() {
             if durability == Durability::Durable && self.store.has_unsynced() {
                 self.store.sync()?;
@@ -49,11 +46,39 @@ impl<P: Pmem> Core<P> {
         if transaction.mutations.iter().any(is_new_version) {
             self.store.announce_versions()?;
         }
+        self.with_room_for(transaction, |core, must_fit| core.attempt(transaction, durability, must_fit, blocks))
+    }
+
+    /// As [`ObjectDevice::admit`](onode_object::ObjectDevice::admit): the transaction is done and
+    /// taken back before its record is written, and content that it brings has then been in memory
+    /// that is free.
+    pub(crate) fn admit(&mut self, transaction: &Transaction) -> Result<()> {
+        self.check(transaction)?;
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        self.with_room_for(transaction, |core, must_fit| core.attempt_in_vain(transaction, must_fit))
+    }
+
+    fn check(&self, transaction: &Transaction) -> Result<()> {
+        self.store.latch().check()?;
+        let mut exists = |object: ObjectId| Ok(!is_table(object.0) && self.index.exists(object));
+        let admission = Admission { next_id: ObjectId(self.store.next_id()), move_unit: None };
+        validate::validate(transaction, admission, &mut exists)
+    }
+
+    /// Attempts it, which is told whether it must fit, and gathers space and attempts it again as
+    /// long as it finds none.
+    fn with_room_for(
+        &mut self,
+        transaction: &Transaction,
+        mut attempt: impl FnMut(&mut Self, bool) -> Result<()>,
+    ) -> Result<()> {
         self.cleaner.shorten_log(&self.index, &mut self.store)?;
         let mut attempts = 0;
         let mut must_fit = false;
         loop {
-            match self.attempt(transaction, durability, must_fit, blocks) {
+            match attempt(self, must_fit) {
                 // Whether it may be refused at all is asked only now: most transactions find room.
                 Err(error)
                     if error.kind == ErrorKind::NoSpace
@@ -100,6 +125,18 @@ impl<P: Pmem> Core<P> {
         };
         self.lists = Some(change.record(checked, durability)?);
         Ok(())
+    }
+
+    fn attempt_in_vain(&mut self, transaction: &Transaction, must_fit: bool) -> Result<()> {
+        self.store.make_ready()?;
+        let lists = self.lists.take().unwrap_or_default();
+        let mut change = Change::new(&mut self.index, &mut self.store, lists);
+        let prepared = change.prepare(transaction, must_fit, BlockChanges::default());
+        match change.undo() {
+            Ok(lists) => self.lists = Some(lists),
+            Err(error) => return Err(self.store.fail(error)),
+        }
+        prepared.map(|_| ())
     }
 
     /// Moves the content of an object to one block, if it is not in one.

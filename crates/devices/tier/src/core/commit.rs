@@ -23,6 +23,15 @@ use onode_object::{Acknowledge, Error, ErrorKind, Mutation, ObjectId, Result, Tr
 /// Content moves between an object and its versions byte by byte.
 pub const MOVE_UNIT: u64 = 1;
 
+/// Whether there is room for a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// There is.
+    Now,
+    /// There may be after a checkpoint.
+    AfterCheckpoint,
+}
+
 /// What applying found.
 pub enum Applied {
     /// It is done.
@@ -46,10 +55,7 @@ impl Core {
     /// # Errors
     /// Those of [`validate`]; `NoSpace`, `ReadOnly`, `Corrupt`, `Media`.
     pub fn try_commit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Applied> {
-        self.latch.check()?;
-        let admission = Admission { next_id: ObjectId(self.index.next_id()), move_unit: Some(MOVE_UNIT) };
-        let index = &mut self.index;
-        validate(transaction, admission, &mut |object| Ok(index.onode(object)?.is_some()))?;
+        let fit = self.fit(transaction, can_retry, given)?;
         if transaction.is_empty() {
             return Ok(Applied::Done {
                 commit: self.commits.count(),
@@ -58,19 +64,8 @@ impl Core {
                 has_placed: false,
             });
         }
-        let cost = self.preparation().prepare(transaction, given)?;
-        let ignored = is_planted(Bug::FullTierReserveIgnored);
-        let reserve = if ignored { 0 } else { self.space.target().reserve_blocks() };
-        if !self.headroom().fits(&cost, reserve) {
-            let kept = cost.kept_from(reserve, &mut self.index, transaction)?;
-            let is_refused = is_planted(Bug::FullTierUnlinkRefused);
-            if is_refused || kept == reserve || !self.headroom().fits(&cost, kept) {
-                return if can_retry && self.headroom().can_make_room() {
-                    Ok(Applied::NeedsCheckpoint)
-                } else {
-                    Err(no_space())
-                };
-            }
+        if fit == Fit::AfterCheckpoint {
+            return Ok(Applied::NeedsCheckpoint);
         }
         // From here on nothing is begun anew.
         self.index.set_can_miss(false);
@@ -84,6 +79,32 @@ impl Core {
         self.index.evict(self.nodes_kept());
         let is_large = self.commits.group().payload().len() >= 256 << 10 || self.buffers.is_full();
         Ok(Applied::Done { commit: self.commits.count(), need, is_large, has_placed })
+    }
+
+    /// Whether a transaction applies, and there is room for it; reads what applying it needs.
+    ///
+    /// # Errors
+    /// As [`try_commit`](Self::try_commit).
+    pub fn fit(&mut self, transaction: &Transaction, can_retry: bool, given: &Prefetched) -> Result<Fit> {
+        self.latch.check()?;
+        let admission = Admission { next_id: ObjectId(self.index.next_id()), move_unit: Some(MOVE_UNIT) };
+        let index = &mut self.index;
+        validate(transaction, admission, &mut |object| Ok(index.onode(object)?.is_some()))?;
+        if transaction.is_empty() {
+            return Ok(Fit::Now);
+        }
+        let cost = self.preparation().prepare(transaction, given)?;
+        let ignored = is_planted(Bug::FullTierReserveIgnored);
+        let reserve = if ignored { 0 } else { self.space.target().reserve_blocks() };
+        if self.headroom().fits(&cost, reserve) {
+            return Ok(Fit::Now);
+        }
+        let kept = cost.kept_from(reserve, &mut self.index, transaction)?;
+        let is_refused = is_planted(Bug::FullTierUnlinkRefused);
+        if !is_refused && kept != reserve && self.headroom().fits(&cost, kept) {
+            return Ok(Fit::Now);
+        }
+        if can_retry && self.headroom().can_make_room() { Ok(Fit::AfterCheckpoint) } else { Err(no_space()) }
     }
 
     /// Applies a transaction that fits and was prepared, and adds it to the group. Says whether

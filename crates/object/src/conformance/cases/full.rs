@@ -25,6 +25,7 @@ suite! { "full":
     Nothing files_of_any_size,
     Nothing one_big_file,
     Nothing small_files_are_overwritten_in_place,
+    Nothing what_is_admitted_is_done,
     Crash a_full_volume_is_emptied_across_crashes,
 }
 
@@ -67,6 +68,8 @@ struct Files {
     directory: ObjectId,
     files: Vec<File>,
     draw: Prng,
+    /// The device is asked before each change whether it would do it.
+    asks: bool,
 }
 
 const fn entry_of(hash: u64) -> AttributeKey {
@@ -81,7 +84,7 @@ impl Files {
             t.create(directory, Hints { kind: ObjectKind::Directory, embed: true, ..Hints::default() });
             t.set_attribute(directory, INODE, vec![0; INODE_BYTES])
         });
-        Self { it, directory, files: Vec::new(), draw: Prng::new(bytes) }
+        Self { it, directory, files: Vec::new(), draw: Prng::new(bytes), asks: false }
     }
 
     /// Commits; says whether there was room. Nothing else may go wrong.
@@ -89,10 +92,30 @@ impl Files {
     fn fits(&self, durability: Durability, build: impl FnOnce(&mut Transaction)) -> bool {
         let mut transaction = Transaction::new();
         build(&mut transaction);
-        match self.it.device().commit(transaction, durability) {
+        let said = self.asks.then(|| self.it.device().admit(&transaction).map_err(|error| error.kind));
+        let fits = match self.it.device().commit(transaction, durability) {
             Ok(()) => true,
             Err(error) if error.kind == ErrorKind::NoSpace => false,
             Err(error) => panic!("{error}"),
+        };
+        if let Some(said) = said {
+            assert_eq!(said, if fits { Ok(()) } else { Err(ErrorKind::NoSpace) }, "what it said, and did: {fits}");
+        }
+        fits
+    }
+
+    /// Whether the device says before a change whether it would do it.
+    fn knows(&self) -> bool {
+        let (mut invalid, before) = (Transaction::new(), self.it.device().space().objects);
+        invalid.create(self.directory, Hints::default());
+        let said = self.it.device().admit(&invalid);
+        assert_eq!(self.it.device().space().objects, before);
+        match said {
+            Ok(()) => false,
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Exists);
+                true
+            }
         }
     }
 
@@ -296,6 +319,20 @@ fn small_files_are_overwritten_in_place(make: Maker<'_>) {
         files.verify(&format!("{length} bytes overwritten"));
         files.remove_some(Order::Listed, count);
         files.verify("empty");
+    }
+}
+
+/// A device that says before a change whether it would do it is right, whatever is left, and what
+/// it was asked about leaves nothing behind.
+fn what_is_admitted_is_done(make: Maker<'_>) {
+    for (bytes, lengths) in [(FEW_BYTES, &[100, 300, 1000][..]), (MORE_BYTES, &[0, 1000, 4 << 10, 10_000, 64 << 10])] {
+        let mut files = Files::new(make, bytes);
+        files.asks = files.knows();
+        let mut lost = Transaction::new();
+        lost.write(files.directory, 0, pattern(1, 5000)).set_attribute(files.directory, entry_of(7), vec![6; 90]);
+        files.it.device().admit(&lost).expect("there is room");
+        assert_eq!(files.it.device().stat(files.directory).unwrap().size, 0);
+        files.rounds(lengths, &[Order::Listed, Order::Drawn]);
     }
 }
 
