@@ -388,6 +388,8 @@ bugs! {
     PoolFailureUnrecorded,
     /// services: a member of a pool that had no room for a change is taken to have it.
     PoolRefusalForgotten,
+    /// services: a stream does not look at content whose holes only a service below knows.
+    StreamServiceForgotten,
     /// services: members of a pool that may be full are not asked before another one has done a
     /// change.
     PoolFullNotAsked,

@@ -50,6 +50,7 @@ const ELSEWHERE: [Bug; 24] = [
     Bug::EncryptedPartStays,
     Bug::EncryptedDebtForgotten,
     Bug::StreamTailForgotten,
+    Bug::StreamServiceForgotten,
     Bug::StreamAbsenceForgotten,
     Bug::PoolChangesForgotten,
     Bug::PoolDamageTold,

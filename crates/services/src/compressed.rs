@@ -5,7 +5,7 @@
 
 mod chunk;
 mod extents;
-mod map;
+pub(crate) mod map;
 mod policy;
 mod powers;
 mod read;

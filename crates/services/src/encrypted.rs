@@ -10,7 +10,7 @@ pub(crate) mod cipher;
 mod directories;
 mod header;
 mod keys;
-mod map;
+pub(crate) mod map;
 mod powers;
 mod read;
 mod settle;

@@ -122,12 +122,17 @@ fn streams() -> Result<(), String> {
     Ok(())
 }
 
+fn stream_holes() -> Result<(), String> {
+    common::streams::holes()
+}
+
 /// One test: a bug is planted in the whole process.
 #[test]
 fn every_planted_bug_is_found() {
-    let all: [(Bug, Look); 38] = [
+    let all: [(Bug, Look); 39] = [
         (Bug::StreamTailForgotten, streams),
         (Bug::StreamAbsenceForgotten, streams),
+        (Bug::StreamServiceForgotten, stream_holes),
         (Bug::StagedGateOpen, staged_gate),
         (Bug::StagedConflictIgnored, staged_history),
         (Bug::StagedInParts, staged_cuts),

@@ -2,7 +2,7 @@
 //! whatever services stand on either.
 
 use crate::common::pool::Mounted;
-use crate::common::streams::{AnyDevice, Stack, assert_same, follow};
+use crate::common::streams::{AnyDevice, Stack, assert_same, follow, holes};
 use crate::flash;
 use onode_base::{Prng, Timestamp};
 use onode_object::conformance::{Generator, dump};
@@ -25,6 +25,11 @@ fn a_replica_follows_a_volume_with_other_services() {
         follow(seed, [false, true]);
         follow(seed, [true, true]);
     }
+}
+
+#[test]
+fn holes_that_only_a_service_knows_are_sent_and_gone_back_to() {
+    holes().expect("the same");
 }
 
 /// Power goes while a replica on flash receives, or goes back.

@@ -9,6 +9,7 @@
 use crate::ranges::Ranges;
 use onode_object::{AttributeKey, AttributeKind};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Chunks that one attribute tells of.
 pub(crate) const GROUP_CHUNKS: u64 = 192;
@@ -59,6 +60,18 @@ pub(crate) fn part_of(key: AttributeKey, chunk: u64) -> Option<u64> {
 /// The group that the attribute of a key tells of, if it is one of those.
 pub(crate) const fn group_of(key: AttributeKey) -> Option<u64> {
     if key.kind.0 == AttributeKind::SERVICE.0 && key.index < HOLES { Some(key.index) } else { None }
+}
+
+/// The content of which the attribute of a key tells, if it is one of those.
+pub(crate) fn content_of(key: AttributeKey) -> Option<Range<u64>> {
+    let (first, bytes) = match key.index {
+        _ if key.kind != AttributeKind::SERVICE => return None,
+        index if key == INLINE || index > INLINE.index => return (key == INLINE).then_some(0..CHUNK_BYTES),
+        index if index >= HOLES => ((index - HOLES) / PARTS, CHUNK_BYTES),
+        group => (group, GROUP_BYTES),
+    };
+    let start = first.saturating_mul(bytes);
+    Some(start..start.saturating_add(bytes))
 }
 
 /// What is known of a chunk.

@@ -65,6 +65,20 @@ pub(super) const fn holes_key(block: u64) -> AttributeKey {
     key(HOLES + block)
 }
 
+/// The content of which an attribute tells, if it is one of those.
+pub(crate) fn content_of(key: AttributeKey) -> Option<Range<u64>> {
+    const GROUP_BYTES: u64 = GROUP_BLOCKS * BLOCK_BYTES;
+    let (first, bytes) = match key.index {
+        _ if !is_ours(key) => return None,
+        BASE | INLINE => (0, GROUP_BYTES),
+        index if index < HOLES => (index - BASE - 1, GROUP_BYTES),
+        index if index < INLINE => (index - HOLES, BLOCK_BYTES),
+        _ => return None,
+    };
+    let start = first.saturating_mul(bytes);
+    Some(start..start.saturating_add(bytes))
+}
+
 /// What is left of a long attribute whose place is that.
 pub(super) const fn rest_key(place: u64) -> AttributeKey {
     key(RESTS + (place & RESTS_MASK))

@@ -3,7 +3,7 @@
 use super::vault::Vault;
 use onode_base::Timestamp;
 use onode_object::conformance::{Generator, Tree, dump};
-use onode_object::{Compression, Durability, Mutation, ObjectDevice, ObjectId, RamDevice};
+use onode_object::{Compression, Durability, Hints, Mutation, ObjectDevice, ObjectId, RamDevice, Transaction};
 use onode_services::{
     Applied, Compressed, Differences, NewSnapshot, Receiving, Sending, Snapshot, SnapshotId, SnapshotView, StreamBase,
     StreamHeader, Versioned,
@@ -39,6 +39,24 @@ impl Stack {
         let of_snapshot = move |view| -> AnyDevice {
             Arc::new(Compressed::new(Arc::new(sealed.of_snapshot(Arc::new(view))), Compression::Never))
         };
+        Self { versioned, device, of_snapshot: Box::new(of_snapshot) }
+    }
+
+    /// With one service alone.
+    fn with_one(is_sealed: bool) -> Self {
+        let ram: AnyDevice = Arc::new(RamDevice::new(64 << 20));
+        let versioned = Arc::new(Versioned::open(ram).unwrap().unwrap());
+        if is_sealed {
+            let sealed = Arc::new(Vault::new().open(&versioned));
+            let device = Arc::clone(&sealed) as AnyDevice;
+            return Self {
+                versioned,
+                device,
+                of_snapshot: Box::new(move |view| Arc::new(sealed.of_snapshot(Arc::new(view)))),
+            };
+        }
+        let device: AnyDevice = Arc::new(Compressed::new(Arc::clone(&versioned), Compression::Fast));
+        let of_snapshot = |view| -> AnyDevice { Arc::new(Compressed::new(Arc::new(view), Compression::Never)) };
         Self { versioned, device, of_snapshot: Box::new(of_snapshot) }
     }
 
@@ -126,6 +144,50 @@ impl Stack {
 
 pub fn assert_same(found: &dyn ObjectDevice, expected: &Tree, what: &str) {
     assert_eq!(dump(found).unwrap().difference(expected), None, "{what}");
+}
+
+/// Content is cut within what a service below stores as one: a replica and the way back have it.
+pub fn holes() -> Result<(), String> {
+    let makers: [fn() -> Stack; 4] = [|| Stack::with_one(false), || Stack::with_one(true), Stack::sealed, Stack::plain];
+    for (number, make) in makers.into_iter().enumerate() {
+        for size in [900_usize, 5000, 100_000] {
+            for cut in 0..6 {
+                let (source, replica) = (make(), Stack::plain());
+                let object = source.device.reserve_ids(1).map_err(|error| error.to_string())?;
+                let text: Vec<u8> = b"much alike ".iter().copied().cycle().take(size).collect();
+                let mut first = Transaction::new();
+                first.create(object, Hints::default()).write(object, 0, text);
+                source.device.commit(first, Durability::Buffered).map_err(|error| error.to_string())?;
+                source.take("before", SnapshotId([1; 16]));
+                let (mut second, size) = (Transaction::new(), size as u64);
+                match cut {
+                    0 => second.punch(object, size / 3, 1),
+                    1 => second.punch(object, size / 3, size / 9),
+                    2 => second.punch(object, 0, size / 2 + 7),
+                    3 => second.truncate(object, size / 2 + 3).truncate(object, size),
+                    4 => second.truncate(object, 2).truncate(object, size + 10),
+                    _ => second.punch(object, size - 40, 40).truncate(object, size - 9).truncate(object, size),
+                };
+                source.device.commit(second, Durability::Buffered).map_err(|error| error.to_string())?;
+                source.take("after", SnapshotId([2; 16]));
+                let what = format!("stack {number}, {size} bytes, cut {cut}");
+                let shown = |name| dump(source.shown(name).as_ref()).map_err(|error| error.to_string());
+                let [before, after] = [shown("before")?, shown("after")?];
+                replica.receive(&source.send("before", None), usize::MAX);
+                replica.receive(&source.send("after", Some("before")), usize::MAX);
+                let found = dump(replica.device.as_ref()).map_err(|error| error.to_string())?;
+                if let Some(differs) = found.difference(&after) {
+                    return Err(format!("{what}, sent: {differs}"));
+                }
+                source.go_back("before");
+                let found = dump(source.device.as_ref()).map_err(|error| error.to_string())?;
+                if let Some(differs) = found.difference(&before) {
+                    return Err(format!("{what}, gone back: {differs}"));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A volume that changes, and a replica that follows it by streams, is interrupted, changed by
