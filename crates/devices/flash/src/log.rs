@@ -265,10 +265,19 @@ impl Log {
     /// Pages that `stream` can still fill in its open segment, the one it is at included.
     fn pages_left(&self, stream: Stream) -> u32 {
         let Some(open) = &self.open[stream as usize] else { return 0 };
+        if self.is_row_closed(stream) {
+            return 0;
+        }
         let (at, _) = open.position(self.payload());
         let summary = size_of::<SummaryHeader>() + open.items.bytes_with_one_more();
         let summary_pages = summary.div_ceil(self.payload()) as u32;
         self.store.layout().pages_with(at.parity).saturating_sub(at.page + summary_pages)
+    }
+
+    /// Whether what comes to `stream` next would lie in a row whose parity was programmed.
+    fn is_row_closed(&self, stream: Stream) -> bool {
+        let at = self.open[stream as usize].as_ref().map(|open| open.position(self.payload()).0);
+        at.is_some_and(|at| self.store.is_row_closed(at)) && !is_planted(Bug::ParityBehindClose)
     }
 
     /// Bytes of nodes that the open segment of the index stream is sure to take.

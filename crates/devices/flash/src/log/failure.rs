@@ -16,6 +16,7 @@ use crate::space::items::{Item, Items};
 use crate::space::segments::SegmentState;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
+use onode_object::Result;
 
 /// Content of a failed program.
 pub struct Stranded {
@@ -87,6 +88,15 @@ impl Log {
     pub fn forget_from(&mut self, end: u32) {
         self.loose_items.retain(|segment, _| *segment < end);
         self.store.pages().forget_from(end);
+    }
+
+    /// Lets `stream` go on elsewhere, since the parity of the row of its next page was programmed
+    /// when the volume was closed, or was about to be. A summary there would have none either.
+    pub(super) fn leave(&mut self, stream: Stream) -> Result<()> {
+        let Some(open) = self.open[stream as usize].take() else { return Ok(()) };
+        let segment = open.segment;
+        self.strand(open, SegmentState::Full, NO_SUMMARY);
+        self.store.finish(segment)
     }
 
     fn strand(&mut self, open: OpenSegment, state: SegmentState, summary_page: u16) {

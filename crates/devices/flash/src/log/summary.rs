@@ -21,6 +21,9 @@ impl Log {
     /// Closes the open segment of `stream` with its summary.
     pub fn seal(&mut self, stream: Stream) -> Result<()> {
         self.program_page(stream)?;
+        if self.is_row_closed(stream) {
+            return self.leave(stream);
+        }
         let Some(open) = &mut self.open[stream as usize] else { return Ok(()) };
         let (segment, page, sequence) = (open.segment, open.page, open.sequence);
         let entry = *self.table.get(segment);

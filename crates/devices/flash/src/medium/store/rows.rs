@@ -87,13 +87,20 @@ impl Store {
         Ok(())
     }
 
-    /// Programs the parity of all rows that are not full: nothing follows in this session.
+    /// Programs the parity of all rows that are not full. If the session goes on, what follows goes
+    /// elsewhere, see [`is_row_closed`](Self::is_row_closed).
     pub fn close_rows(&mut self) -> Result<()> {
         let rows: Vec<Row> = self.rows.rows.values().map(|open| open.row).collect();
         for row in rows {
             self.program_parity(row)?;
         }
         Ok(())
+    }
+
+    /// Whether the parity of the row of `at` was programmed already: what comes to `at` has none.
+    pub fn is_row_closed(&self, at: SegmentPage) -> bool {
+        let (row, _) = self.layout.row_of(at);
+        self.rows.rows.get(&at.segment).is_some_and(|open| open.is_closed && open.row == row)
     }
 
     /// What was programmed in `segment` needs no parity any more.
