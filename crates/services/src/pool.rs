@@ -234,8 +234,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
         self.members.iter().map(|member| member.device.space_for(&demand)).max().unwrap_or(0)
     }
 
+    /// Those of members that are away, or come later, need not be: what a service above leaves out
+    /// because holes tell of it would be data there.
     fn extents_are_exact(&self) -> bool {
-        self.members.iter().all(|member| member.device.extents_are_exact())
+        false
     }
 
     /// None, so snapshots have content copied: what is data of one member, maybe zeros at the end
@@ -276,6 +278,14 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
 
     fn compression(&self) -> Option<Compression> {
         self.members.iter().find_map(|member| member.device.compression())
+    }
+
+    fn rearranging_bytes(&self) -> u64 {
+        self.members.iter().map(|member| member.device.rearranging_bytes()).max().unwrap_or(0)
+    }
+
+    fn rearrange(&self, budget: u32) -> Result<Maintenance> {
+        self.rearrange_members(budget)
     }
 
     fn parity(&self) -> Option<ParityChoice> {

@@ -27,7 +27,7 @@ use crate::shards::{Ranks, Shards};
 use crate::snapshots::count::Visible;
 use crate::snapshots::preserve::Preserving;
 use crate::snapshots::record::Records;
-use crate::snapshots::version::List;
+use crate::snapshots::version::{Completeness, List, Version};
 use onode_base::Timestamp;
 use onode_base::planted::{Bug, is_planted};
 use onode_base::sync::{ReadGuard, RwLock, rank};
@@ -119,6 +119,27 @@ impl<D: ObjectDevice + ?Sized> Versioned<D> {
                 return Ok(());
             }
             commit(versions.into_iter().map(|object| Mutation::Remove { object }).collect())?;
+        }
+    }
+
+    /// Whether something is kept for snapshots or clones on `device` of which holes alone tell what
+    /// it does not cover: on a device whose
+    /// [extents are not exact](ObjectDevice::extents_are_exact) they would show zeros there.
+    ///
+    /// # Errors
+    /// `Corrupt`; those of the device.
+    pub fn relies_on_holes(device: &D) -> Result<bool> {
+        let mut from = ObjectId::FIRST_VERSION;
+        loop {
+            let found = device.list(from, REMOVED)?;
+            let Some(last) = found.last() else { return Ok(false) };
+            for id in found.iter().filter(|id| id.version_of().is_some_and(|(object, _)| object != ObjectId(0))) {
+                let version = Version::load(device, *id)?;
+                if version.standing == Completeness::Part && !version.is_told {
+                    return Ok(true);
+                }
+            }
+            from = ObjectId(last.0.saturating_add(1));
         }
     }
 
@@ -413,7 +434,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     forward_device! {
         self => self.inner;
-        info, reserve_ids, sync, close, health, compression, parity, map_objects, share, place, attachment, resizing,
+        info, reserve_ids, sync, close, health, compression, parity, rearrange, rearranging_bytes, map_objects, share, place, attachment, resizing,
         scrub, inspect, erase
     }
 }

@@ -1,6 +1,7 @@
 //! Snapshots over each kind of device that can have them.
 
-use crate::common::pool::{Mounted, Pooled, Ram};
+use crate::common::losses::tend;
+use crate::common::pool::{Device, Mounted, Pooled, Ram, members};
 use crate::common::snapshots::run;
 use crate::{flash, scm, tier};
 use onode_base::{Prng, Timestamp};
@@ -9,7 +10,7 @@ use onode_object::{
     AttributeKey, AttributeKind, Durability, ErrorKind, Hints, Maintenance, ObjectDevice, ObjectId, RamDevice, Result,
     SyncScope, Transaction, forward_device,
 };
-use onode_services::Versioned;
+use onode_services::{Pool, Versioned};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,6 +57,43 @@ fn histories_over_a_pool_with_storage_class_memory() {
     for seed in 1..=3 {
         let memory = Mounted::new(scm::Scm::holding(64 << 10, BYTES));
         run(Pooled::new(vec![Mounted::new(Ram::holding(BYTES)), memory]), seed, 1_200);
+    }
+}
+
+/// A member whose extents are coarse was away, or came later: what a snapshot and a clone have there
+/// of objects that changed in part is what the others have.
+#[test]
+fn a_memory_that_joins_a_pool_later_shows_the_same_snapshots() {
+    let memory = Mounted::new(scm::Scm::holding(64 << 10, BYTES));
+    let ram = Mounted::new(Ram::holding(BYTES));
+    let both: Vec<Device> = vec![Arc::<Mounted>::clone(&ram), Arc::<Mounted>::clone(&memory)];
+    drop(Pool::create([9; 16], members(&both)).unwrap());
+    let content: Vec<u8> = (0..200_000_u32).map(|at| at as u8 | 1).collect();
+    let object = {
+        let pool: Arc<Pool<Device>> = Arc::new(Pool::open(members(&both[..1]), false).unwrap());
+        let device = Versioned::open(Arc::clone(&pool)).unwrap().unwrap();
+        let object = device.reserve_ids(1).unwrap();
+        let mut transaction = Transaction::new();
+        transaction.create(object, Hints::default()).write(object, 0, content.clone());
+        device.commit(transaction, Durability::Durable).unwrap();
+        device.take("before", Timestamp::default()).unwrap();
+        for at in [70_001, 131_072, 199_000] {
+            let mut transaction = Transaction::new();
+            transaction.write(object, at, vec![0; 700]);
+            device.commit(transaction, Durability::Durable).unwrap();
+        }
+        assert!(!Versioned::relies_on_holes(&*pool).unwrap());
+        object
+    };
+    let pool = Pool::open(members(&both), false).unwrap();
+    tend(&pool).unwrap();
+    drop(pool);
+    for member in both {
+        let alone: Arc<Pool<Device>> = Arc::new(Pool::open(members(&[member]), true).unwrap());
+        let device = Arc::new(Versioned::open(alone).unwrap().unwrap());
+        let mut shown = vec![0; content.len()];
+        assert_eq!(device.view("before").unwrap().read(object, 0, &mut shown), Ok(content.len()));
+        assert_eq!(shown.iter().zip(&content).position(|(shown, kept)| shown != kept), None);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::spec::Spec;
 use crate::spec::pool::PoolSpec;
 use onode_object::powers::Scrub;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId, Settings};
-use onode_services::{Pool, PoolLabel, PoolMember};
+use onode_services::{Pool, PoolLabel, PoolMember, Versioned};
 pub use onode_services::{PoolMemberState, PoolMemberStatus};
 use std::sync::Arc;
 
@@ -247,6 +247,11 @@ pub fn add(
     refuse_existing(&joined, member, replace)?;
     let failed = |error: &onode_object::Error| volume_error(format!("cannot add {member} to {spec}"), error);
     let (opened, _) = pool.mount(spec, Access::CHANGE)?;
+    if member.is_memory() && Versioned::relies_on_holes(&opened).map_err(|error| failed(&error))? {
+        let why = "a memory cannot hold snapshots or clones that an older version made on members of other kinds";
+        return Err(Error::new(Class::Usage, format!("cannot add {member} to {spec}"), why)
+            .hint("delete these snapshots and clones first, or add a member of another kind"));
+    }
     let label = opened.admit().map_err(|error| failed(&error))?;
     let made = make_member(member, label, replace);
     if made.is_err() {
