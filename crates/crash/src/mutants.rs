@@ -33,7 +33,7 @@ const FAULTS_AT_ONCE: u64 = 2000;
 
 /// Bugs of the services that show under threads, damage or the loss of a device alone:
 /// `planted_faults` of the services finds them.
-const ELSEWHERE: [Bug; 24] = [
+const ELSEWHERE: [Bug; 26] = [
     Bug::DirectoryNamesOpen,
     Bug::DirectoryKeyRemembered,
     Bug::DirectoryKeyUnwrapped,

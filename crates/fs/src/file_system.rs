@@ -201,7 +201,11 @@ impl FileSystem {
         if self.options.read_only {
             return Ok(Maintenance::default());
         }
-        let done = self.heard(self.device.maintain(budget));
+        let done = self.device.maintain(budget).and_then(|done| {
+            let more = self.rearrange(budget)?;
+            Ok(Maintenance { done: done.done.saturating_add(more.done), more: done.more || more.more })
+        });
+        let done = self.heard(done);
         let failure = match &done {
             // That there is no room, or that nothing may be written, other figures tell.
             Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::ReadOnly) => None,
@@ -209,6 +213,31 @@ impl FileSystem {
         };
         self.lock().upkeep_failure = failure;
         done
+    }
+
+    /// Has the device do what takes room, as long as that leaves what files were promised: nobody is
+    /// promised anything meanwhile.
+    fn rearrange(&self, budget: u32) -> onode_object::Result<Maintenance> {
+        let mut all = Maintenance::default();
+        while all.done < budget {
+            let bytes = self.device.rearranging_bytes();
+            if bytes == 0 {
+                break;
+            }
+            let state = &mut *self.lock();
+            let promised = state.promised + state.set_aside_by_others();
+            if promised.saturating_add(bytes) > self.device.promisable() {
+                break;
+            }
+            let done = self.device.rearrange(1);
+            state.forget_space();
+            let done = done?;
+            all = Maintenance { done: all.done + done.done, more: done.more };
+            if done.done == 0 || !done.more {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Why background work of the device failed when it was last asked for, if it did: what was to

@@ -128,7 +128,7 @@ pub trait ObjectDevice: Send + Sync {
     ///
     /// # Errors
     /// As [`commit`](Self::commit). A device that does not know says nothing.
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
         let _ = transaction;
         Ok(())
     }
@@ -209,6 +209,23 @@ pub trait ObjectDevice: Send + Sync {
     /// # Errors
     /// `Media`, `ReadOnly`.
     fn maintain(&self, budget: u32) -> Result<Maintenance>;
+
+    /// How many bytes of [`Space::available`] a step of [`rearrange`](Self::rearrange) may take; none
+    /// if there is nothing to do.
+    fn rearranging_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Background work that takes room, in at most `budget` steps: gives content the parity that
+    /// its object wishes by now. Who has set room aside for others lets it be if there is no more
+    /// than that. It goes on when the device is closed.
+    ///
+    /// # Errors
+    /// `Media`, `ReadOnly`.
+    fn rearrange(&self, budget: u32) -> Result<Maintenance> {
+        let _ = budget;
+        Ok(Maintenance::default())
+    }
 
     /// Brings everything to a state from which the next mount needs no recovery.
     ///

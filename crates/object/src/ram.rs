@@ -104,7 +104,7 @@ impl ObjectDevice for RamDevice {
         Ok(())
     }
 
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
         self.core.lock().state.check(transaction, self.capacity_bytes)
     }
 

@@ -15,6 +15,7 @@ mod file;
 mod fill;
 mod flush_budgets;
 mod full;
+mod full_parity;
 mod full_tier;
 mod full_volumes;
 mod hints;

@@ -211,6 +211,6 @@ impl<D: ObjectDevice> ObjectDevice for SnapshottingDevice<D> {
         self => self.versioned;
         info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, space_for,
         space_to_replace, promisable,
-        close, health, compression, parity, decisions, map_objects, share, place, attachment, resizing, scrub, inspect, erase
+        close, health, compression, parity, rearrange, rearranging_bytes, decisions, map_objects, share, place, attachment, resizing, scrub, inspect, erase
     }
 }

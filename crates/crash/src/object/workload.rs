@@ -34,6 +34,12 @@ pub fn unexpected(what: &str) -> impl Fn(Error) -> Violation {
     move |error| Violation::new(promise_of(error.kind, "N6"), format!("{what}: {error}"))
 }
 
+/// Background work of a device, of both kinds.
+pub fn upkeep(device: &impl ObjectDevice, budget: u32) -> onode_object::Result<()> {
+    device.maintain(budget)?;
+    device.rearrange(budget).map(|_| ())
+}
+
 impl<K: Kind> ObjectWorkload<K> {
     fn commit(&self, device: &K::Device, run: &mut RunOf<Self>, durability: Durability) -> Result<(), Violation> {
         let total = device.space().total;
@@ -297,7 +303,7 @@ impl<K: Kind> Workload for ObjectWorkload<K> {
         } else if draw < remounts + maintains {
             run.call(
                 || "maintain".into(),
-                |_| device.maintain(4).map_err(unexpected("maintain")).map(|_| (false, None)),
+                |_| upkeep(device, 4).map_err(unexpected("maintain")).map(|()| (false, None)),
             )
         } else if draw < remounts + maintains + 20 {
             let mut covered = run.state.clone();

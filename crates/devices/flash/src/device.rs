@@ -14,6 +14,7 @@ mod resizing;
 mod scrub;
 
 use crate::cleaner::pace::Step;
+use crate::cleaner::reprotect::Reprotect;
 use crate::commit::sync::Syncs;
 use crate::core::{Core, MOVE_UNIT};
 use crate::index::Index;
@@ -123,15 +124,15 @@ impl FlashDevice {
 
     /// Moves what has another parity than its object wishes, in at most so many steps, after each
     /// of which the lock is given back. True if there is more.
-    fn reprotect(&self, steps: u32) -> Result<bool> {
-        for _ in 0..steps {
+    fn reprotect(&self, steps: u32) -> Result<Maintenance> {
+        for done in 0..steps {
             let mut core = self.core()?;
             let (cleaner, mut volume) = core.parts();
             if !cleaner.reprotect_some(&mut volume)? {
-                return Ok(false);
+                return Ok(Maintenance { done, more: false });
             }
         }
-        Ok(steps > 0)
+        Ok(Maintenance { done: steps, more: steps > 0 })
     }
 
     /// The device over a state.
@@ -190,8 +191,8 @@ impl ObjectDevice for FlashDevice {
         self.commit_grouped(transaction, durability)
     }
 
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
-        self.core()?.admit(transaction)
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
+        self.core()?.check_commit(transaction)
     }
 
     fn sync(&self, scope: SyncScope) -> Result<()> {
@@ -281,9 +282,7 @@ impl ObjectDevice for FlashDevice {
             (has_moved, core.refresh()?)
         };
         report.done += u32::from(has_moved) + u32::from(has_refreshed);
-        report.more = has_refreshed
-            || self.reprotect(budget)?
-            || has_moved && self.core.lock().log().doubtful_segment().is_some();
+        report.more = has_refreshed || has_moved && self.core.lock().log().doubtful_segment().is_some();
         // Few at a time, for who waits for the lock.
         for _ in 0..budget {
             if !self.with_index(|index, log| index.apply_some_deferred(log, APPLIED_AT_ONCE))? {
@@ -312,6 +311,16 @@ impl ObjectDevice for FlashDevice {
         let (cleaner, volume) = core.parts();
         report.more |= cleaner.wants_round(&volume) || volume.index.has_deferred();
         Ok(report)
+    }
+
+    fn rearranging_bytes(&self) -> u64 {
+        let Ok(mut core) = self.core() else { return 0 };
+        let (cleaner, volume) = core.parts();
+        if cleaner.reprotect().is_pending() { Reprotect::step_bytes(volume.log.layout()) } else { 0 }
+    }
+
+    fn rearrange(&self, budget: u32) -> Result<Maintenance> {
+        self.reprotect(budget)
     }
 
     fn close(&self) -> Result<()> {

@@ -72,6 +72,7 @@ fn work(device: &FlashDevice, held: &mut Held, rounds: u64, seed: u64) {
         device.commit(transaction, durability).unwrap();
         if round % 50 == 49 {
             device.maintain(3).unwrap();
+            device.rearrange(3).unwrap();
         }
     }
     device.sync(SyncScope::All).unwrap();
@@ -87,7 +88,7 @@ fn verify(device: &FlashDevice, held: &Held) {
 
 /// Moves what is to move, and sees that nothing is left.
 fn settle(device: &FlashDevice, held: &Held) {
-    while device.maintain(8).unwrap().more {}
+    while device.maintain(8).unwrap().more | device.rearrange(8).unwrap().more {}
     assert_eq!(counter(device, "parity_pending"), 0);
     for &object in held.keys() {
         assert_eq!(device.other_parity(object), Ok(0), "{object}");
@@ -195,6 +196,7 @@ fn a_wish_waits_for_room_and_health_tells() {
     }
     for _ in 0..2000 {
         device.maintain(4).unwrap();
+        device.rearrange(4).unwrap();
     }
     let left =
         |device: &FlashDevice| objects.iter().map(|object| device.other_parity(*object).unwrap_or(0)).sum::<u64>();
@@ -208,6 +210,7 @@ fn a_wish_waits_for_room_and_health_tells() {
     }
     while left(&device) > 0 {
         device.maintain(8).unwrap();
+        device.rearrange(8).unwrap();
     }
     assert!(!waits(&device) && counter(&device, "parity_pending") == 0);
     held::closes_whole(&device, &nand, &all);
@@ -302,7 +305,7 @@ fn a_full_volume_keeps_its_promise_whatever_is_wished() {
                 device.commit(transaction, Durability::Buffered).unwrap();
                 all.remove(object);
             }
-            while device.maintain(8).unwrap().more {}
+            while device.maintain(8).unwrap().more | device.rearrange(8).unwrap().more {}
             held::closes_whole(&device, &nand, &all);
         }
     }

@@ -118,9 +118,9 @@ impl<P: Pmem> ObjectDevice for ScmDevice<P> {
         self.lock_sound()?.commit(&transaction, durability).map_err(outer_error)
     }
 
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
         let transaction = inner_transaction(transaction.clone());
-        self.lock_sound()?.admit(&transaction).map_err(outer_error)
+        self.lock_sound()?.check_commit(&transaction).map_err(outer_error)
     }
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {

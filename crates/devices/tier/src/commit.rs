@@ -56,11 +56,11 @@ impl Volume {
         self.begin_commit(transaction, durability)?.map_or(Ok(()), |(commit, need)| self.persist(commit, need))
     }
 
-    /// As [`ObjectDevice::admit`](onode_object::ObjectDevice::admit).
+    /// As [`ObjectDevice::check_commit`](onode_object::ObjectDevice::check_commit).
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub fn admit(&self, transaction: &Transaction) -> Result<()> {
+    pub fn check_commit(&self, transaction: &Transaction) -> Result<()> {
         if self.look(|core, given| core.fit(transaction, true, given))? == Fit::AfterCheckpoint {
             self.checkpoint()?;
             self.look(|core, given| core.fit(transaction, false, given))?;

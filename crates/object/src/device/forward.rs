@@ -35,9 +35,9 @@ macro_rules! forward_device {
     ($self:ident => $to:expr; all) => {
         $crate::forward_device! {
             $self => $to;
-            info, reserve_ids, commit, admit, sync, read, attribute, attributes, stat, list,
-            extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain,
-            close, health, compression, parity, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
+            info, reserve_ids, commit, check_commit, sync, read, attribute, attributes, stat, list,
+            extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain, rearrange,
+            rearranging_bytes, close, health, compression, parity, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
             erase
         }
     };
@@ -59,9 +59,9 @@ macro_rules! forward_device {
             $to.commit(transaction, durability)
         }
     };
-    (@ admit $self:ident $to:expr) => {
-        fn admit(&$self, transaction: &$crate::Transaction) -> $crate::Result<()> {
-            $to.admit(transaction)
+    (@ check_commit $self:ident $to:expr) => {
+        fn check_commit(&$self, transaction: &$crate::Transaction) -> $crate::Result<()> {
+            $to.check_commit(transaction)
         }
     };
     (@ sync $self:ident $to:expr) => {
@@ -150,6 +150,16 @@ macro_rules! forward_device {
     (@ maintain $self:ident $to:expr) => {
         fn maintain(&$self, budget: u32) -> $crate::Result<$crate::Maintenance> {
             $to.maintain(budget)
+        }
+    };
+    (@ rearrange $self:ident $to:expr) => {
+        fn rearrange(&$self, budget: u32) -> $crate::Result<$crate::Maintenance> {
+            $to.rearrange(budget)
+        }
+    };
+    (@ rearranging_bytes $self:ident $to:expr) => {
+        fn rearranging_bytes(&$self) -> u64 {
+            $to.rearranging_bytes()
         }
     };
     (@ close $self:ident $to:expr) => {

@@ -157,7 +157,7 @@ impl<D: ObjectDevice> Pool<D> {
                 Transaction { mutations }
             });
             // What is broken tells so when it is to do it.
-            match device.admit(all) {
+            match device.check_commit(all) {
                 Err(error) if Verdict::of(error.kind) == Verdict::Refused => return Some(error),
                 _ => {}
             }

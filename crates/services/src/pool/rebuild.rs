@@ -17,9 +17,19 @@ impl<D: ObjectDevice> Pool<D> {
             }
             all.more = self.has_work();
         }
-        let mut failed = Vec::new();
+        let done = self.tend_members(|device| device.maintain(budget - all.done.min(budget)))?;
+        Ok(Maintenance { done: all.done.saturating_add(done.done), more: all.more | done.more })
+    }
+
+    /// As [`rearrange`](ObjectDevice::rearrange), of each member.
+    pub(super) fn rearrange_members(&self, budget: u32) -> Result<Maintenance> {
+        self.tend_members(|device| device.rearrange(budget))
+    }
+
+    fn tend_members(&self, tend: impl Fn(&D) -> Result<Maintenance>) -> Result<Maintenance> {
+        let (mut all, mut failed) = (Maintenance::default(), Vec::new());
         for (index, _) in self.order() {
-            match self.members[index].device.maintain(budget - all.done.min(budget)) {
+            match tend(&self.members[index].device) {
                 Ok(Maintenance { done, more }) => {
                     all.done = all.done.saturating_add(done);
                     all.more |= more;

@@ -37,8 +37,8 @@ impl ObjectDevice for Mounted {
         self.with(|it| it.device().commit(transaction, durability))
     }
 
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
-        self.with(|it| it.device().admit(transaction))
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
+        self.with(|it| it.device().check_commit(transaction))
     }
 
     fn extents_are_exact(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::object::clients::act::{Act, How, Turn, scale_of};
 use crate::object::clients::order::{Frame, UnderWay, Waiting};
 use crate::object::clients::{Freedom, PROFILE};
-use crate::object::workload::unexpected;
+use crate::object::workload::{unexpected, upkeep};
 use crate::object::{ObjectState, calls};
 use crate::violation::Violation;
 use crate::workload::history::Run;
@@ -155,7 +155,7 @@ impl<K: Kind> Session<K> {
             ),
             Act::Change(transaction, how) => self.change(transaction, how),
             Act::Sync => self.sync(),
-            Act::Maintain(budget) => self.device.maintain(budget).map_err(unexpected("maintain")).map(|_| ()),
+            Act::Maintain(budget) => upkeep(&*self.device, budget).map_err(unexpected("maintain")),
             Act::Place(object, promotes) => self.place(object, promotes),
             Act::Part => self.part(),
         }

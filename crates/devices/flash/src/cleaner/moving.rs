@@ -40,6 +40,8 @@ pub struct Mover<'a> {
     journal_sequence: u32,
     /// Content goes to rest on a worn segment.
     levels: bool,
+    /// Content gets more parity if its object wishes that.
+    protects: bool,
     /// Content may have moved to another object since it was written.
     has_versions: bool,
     /// Content that was read before.
@@ -49,12 +51,18 @@ pub struct Mover<'a> {
 impl<'a> Mover<'a> {
     /// One for a volume whose replay begins at `journal_sequence`.
     pub const fn new(index: &'a mut Index, log: &'a mut Log, settings: Settings, journal_sequence: u32) -> Self {
-        Self { index, log, settings, journal_sequence, levels: false, has_versions: false, ahead: None }
+        let (levels, protects, has_versions) = (false, false, false);
+        Self { index, log, settings, journal_sequence, levels, protects, has_versions, ahead: None }
     }
 
     /// The same, for the sake of wear if `levels`.
     pub const fn levelling(self, levels: bool) -> Self {
         Self { levels, ..self }
+    }
+
+    /// The same, for the sake of parity.
+    pub const fn protecting(self) -> Self {
+        Self { protects: true, ..self }
     }
 
     /// The same, with content that was read before.
@@ -91,11 +99,16 @@ impl<'a> Mover<'a> {
 
     /// Where content of `object` that lies at `location` goes.
     fn stream_for(&mut self, object: ObjectId, location: u64) -> Result<Stream> {
-        let layout = self.log.layout();
+        let layout = *self.log.layout();
         let segment = layout.segment_of(location);
         // Only who may choose the parity is asked what they wish.
         let onode = if layout.chosen_parity.is_some() { self.index.onode(self.log, object)? } else { None };
-        let hints = onode.map_or_else(Hints::default, |onode| onode.hints);
+        let mut hints = onode.map_or_else(Hints::default, |onode| onode.hints);
+        let has = layout.parity_at(location);
+        if !self.protects && layout.parity_for(hints.parity_pages) > has {
+            // More parity takes more room, which may be somebody's by now.
+            hints.parity_pages = if has == 0 { Hints::NO_PARITY } else { has };
+        }
         Ok(if self.levels { self.log.stream_for_resting(&hints) } else { self.log.stream_for_moved(segment, &hints) })
     }
 

@@ -9,6 +9,7 @@ use super::{Cleaner, MOVED_PAGES};
 use crate::index::Index;
 use crate::index::apply::Extent;
 use crate::log::Log;
+use crate::medium::layout::Layout;
 use crate::space::items::{Item, Owner};
 use crate::volume::Volume;
 use alloc::collections::BTreeSet;
@@ -42,6 +43,12 @@ impl Reprotect {
     /// Whether anything may have to move.
     pub fn is_pending(&self) -> bool {
         self.sweep.is_some() || !self.objects.is_empty()
+    }
+
+    /// Bytes by which a step of [`Cleaner::reprotect_some`] may leave less room: what moves may count
+    /// for as much more, and a segment that is opened for it is not full.
+    pub const fn step_bytes(layout: &Layout) -> u64 {
+        STEP_BYTES + MOVED_PAGES as u64 * layout.payload_bytes as u64 + 2 * layout.segment_bytes()
     }
 
     /// Bytes that moved since the mount.
@@ -144,7 +151,7 @@ impl Cleaner {
             length: length as u32,
             owner: Owner::Content { object: object.0, offset: start },
         };
-        match volume.checkpoints.mover(volume.index, volume.log).move_item(&item, location) {
+        match volume.checkpoints.mover(volume.index, volume.log).protecting().move_item(&item, location) {
             Err(error) if error.kind == ErrorKind::Corrupt => {}
             moved => moved?,
         }

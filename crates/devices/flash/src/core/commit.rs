@@ -76,7 +76,7 @@ impl Core {
     }
 
     /// Makes sure that `transaction` is not refused if it comes next.
-    pub fn admit(&mut self, transaction: &Transaction) -> Result<()> {
+    pub fn check_commit(&mut self, transaction: &Transaction) -> Result<()> {
         self.check(transaction)?;
         if transaction.is_empty() || never_needs_space(transaction, &mut self.volume())? {
             return Ok(());

@@ -92,7 +92,7 @@ impl Files {
     fn fits(&self, durability: Durability, build: impl FnOnce(&mut Transaction)) -> bool {
         let mut transaction = Transaction::new();
         build(&mut transaction);
-        let said = self.asks.then(|| self.it.device().admit(&transaction).map_err(|error| error.kind));
+        let said = self.asks.then(|| self.it.device().check_commit(&transaction).map_err(|error| error.kind));
         let fits = match self.it.device().commit(transaction, durability) {
             Ok(()) => true,
             Err(error) if error.kind == ErrorKind::NoSpace => false,
@@ -108,7 +108,7 @@ impl Files {
     fn knows(&self) -> bool {
         let (mut invalid, before) = (Transaction::new(), self.it.device().space().objects);
         invalid.create(self.directory, Hints::default());
-        let said = self.it.device().admit(&invalid);
+        let said = self.it.device().check_commit(&invalid);
         assert_eq!(self.it.device().space().objects, before);
         match said {
             Ok(()) => false,
@@ -330,7 +330,7 @@ fn what_is_admitted_is_done(make: Maker<'_>) {
         files.asks = files.knows();
         let mut lost = Transaction::new();
         lost.write(files.directory, 0, pattern(1, 5000)).set_attribute(files.directory, entry_of(7), vec![6; 90]);
-        files.it.device().admit(&lost).expect("there is room");
+        files.it.device().check_commit(&lost).expect("there is room");
         assert_eq!(files.it.device().stat(files.directory).unwrap().size, 0);
         files.rounds(lengths, &[Order::Listed, Order::Drawn]);
     }
