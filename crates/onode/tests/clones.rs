@@ -108,6 +108,21 @@ fn a_clone_and_its_volume_go_their_own_ways() {
 }
 
 #[test]
+fn a_snapshot_that_was_taken_before_stays_whatever_its_name() {
+    let folder = Folder::new("clones-of-base");
+    let text = format!("flash:{},size=16M", folder.path().join("disk.img").display());
+    let volume = Volume::open_or_create(&text).unwrap();
+    let (clones, snapshots) = (volume.clones().unwrap(), volume.snapshots().unwrap());
+    snapshots.take("try.base").unwrap();
+    clones.make("try", Some("try.base")).unwrap();
+    clones.delete("try").unwrap();
+    assert!(snapshots.named("try.base").is_some());
+    clones.make("own", None).unwrap();
+    clones.delete("own").unwrap();
+    assert!(snapshots.named("own.base").is_none());
+}
+
+#[test]
 fn a_clone_of_now_takes_its_snapshot_with_it() {
     let folder = Folder::new("clones-now");
     let text = format!("flash:{},size=16M", folder.path().join("disk.img").display());

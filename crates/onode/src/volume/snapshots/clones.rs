@@ -108,7 +108,12 @@ impl Clones {
         let what = || format!("cannot delete the clone `{name}` of {}", self.spec);
         let own_base = format!("{name}{BASE_SUFFIX}");
         let clone = self.named(name);
-        let base = clone.as_ref().filter(|clone| clone.base == own_base).map(|clone| clone.base.as_str());
+        // One that was taken for the clone was taken with it; another one may have such a name, too.
+        let is_own = |clone: &&CloneInfo| {
+            let base = self.snapshots.named(&clone.base);
+            clone.base == own_base && base.is_some_and(|base| base.created == clone.created)
+        };
+        let base = clone.as_ref().filter(is_own).map(|clone| clone.base.as_str());
         self.states.versioned.delete_clone(name, base).map_err(|error| told_of_clone(what(), &error))?;
         let Some(clone) = clone else { return Ok(()) };
         let mut open = self.open.lock();
