@@ -123,6 +123,33 @@ fn a_volume_goes_from_flash_to_two_disks_to_memory() {
 }
 
 #[test]
+fn what_a_copy_keeps_of_its_own_is_no_change() {
+    let place = Place::new("send-own");
+    let (flash, copy) = (place.path("flash.img").display().to_string(), place.path("copy.img").display().to_string());
+    onode!("mkfs", &flash, "--size", "16M").succeeds();
+    onode!("mkfs", &copy, "--size", "16M").succeeds();
+    onode!("put", &flash, place.file("a", b"one"), "/a").succeeds();
+    onode!("snapshot", "create", &flash, "one").succeeds();
+    onode!("send", &flash, "one", "-o", place.path("one")).succeeds();
+    onode!("receive", &copy, place.path("one")).succeeds();
+    for (number, change) in
+        [vec!["label", &copy, "x"], vec!["scrub", &copy], vec!["tune", &copy, "mount-options=noatime"]]
+            .into_iter()
+            .enumerate()
+    {
+        onode!().args(change).succeeds();
+        let (before, after) =
+            (if number == 0 { "one".into() } else { format!("s{number}") }, format!("s{}", number + 1));
+        onode!("put", &flash, place.file("a", after.as_bytes()), "/a").succeeds();
+        onode!("snapshot", "create", &flash, &after).succeeds();
+        onode!("send", &flash, &after, "--from", &before, "-o", place.path(&after)).succeeds();
+        onode!("receive", &copy, place.path(&after)).succeeds();
+        assert_eq!(tree(&place, &copy, &[]), tree(&place, &flash, &[]));
+    }
+    assert!(onode!("label", &copy).succeeds().contains('x'));
+}
+
+#[test]
 fn a_stream_goes_to_an_encrypted_volume_with_compression() {
     let place = Place::new("send-encrypted");
     let (flash, vault) = (place.path("flash.img").display().to_string(), place.path("vault.img").display().to_string());

@@ -28,8 +28,9 @@ fn settings_of(spec: &Spec, device: &dyn ObjectDevice) -> Result<VolumeInfo> {
 /// Hears how far something is, in mutations or bytes; an error ends it.
 pub type Progress<'a> = dyn FnMut(u64) -> Result<()> + 'a;
 
-/// Whether a volume has just the state that one of its snapshots shows.
-fn is_at(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -> Result<bool> {
+/// Whether a volume has just the state that one of its snapshots shows, but for what stays its
+/// `own`.
+fn is_at(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot, own: &VolumeInfo) -> Result<bool> {
     let shown = states.shown(snapshot)?;
     let what = || format!("cannot compare the snapshot `{}` with what there is now", snapshot.name);
     let failed = |error: onode_object::Error| volume_error(what(), &error);
@@ -40,9 +41,20 @@ fn is_at(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapshot) -
         if batch.is_empty() {
             return Ok(true);
         }
-        if !batch.iter().all(is_no_change) {
-            return Ok(false);
+        for mutation in batch.into_iter().filter(|one| !is_no_change(one)) {
+            let Some(mutation) = own.keep_own(mutation).map_err(failed)? else { continue };
+            if !is_there(device.as_ref(), &mutation).map_err(failed)? {
+                return Ok(false);
+            }
         }
+    }
+}
+
+/// Whether an attribute has the value already that it is to get.
+fn is_there(device: &dyn ObjectDevice, mutation: &Mutation) -> onode_object::Result<bool> {
+    match mutation {
+        Mutation::SetAttribute { object, key, value } => Ok(device.attribute(*object, *key)?.as_ref() == Some(value)),
+        _ => Ok(false),
     }
 }
 

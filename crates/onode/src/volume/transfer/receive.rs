@@ -190,7 +190,7 @@ impl Target<'_> {
     /// Has the volume at a snapshot, with consent also if that means to give up what changed since.
     fn go_to(&self, base: &Snapshot, own: &VolumeInfo) -> Result<()> {
         let Some(states) = &self.layers.states else { return Ok(()) };
-        if is_at(states, &self.device, base)? {
+        if is_at(states, &self.device, base, own)? {
             return Ok(());
         }
         if !self.options.roll_back {
