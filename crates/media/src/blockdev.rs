@@ -2,6 +2,7 @@
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 
@@ -140,6 +141,17 @@ pub trait BlockDev: Send {
         Ok(())
     }
 
+    /// Goes on on `disk`, from where this one ends now, and has it say so: it is of the volume with
+    /// the number `uuid` from now on.
+    ///
+    /// # Errors
+    /// `Invalid` if it can only be one disk, `OutOfRange` if `disk` is too small; its own.
+    fn join(&mut self, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> Result<()> {
+        let _ = uuid;
+        let why = format!("{} cannot go on on {}", self.name(), disk.name());
+        Err(Error::new(MediaErrorKind::Invalid, why))
+    }
+
     /// How requests reach the device, in a few words for people; `None` if there is nothing to say.
     fn way(&self) -> Option<&'static str> {
         None
@@ -203,7 +215,7 @@ pub(crate) fn too_short(name: &str, bytes: u64, needed: u64) -> Error {
     Error::new(MediaErrorKind::OutOfRange, format!("{name} has {bytes} bytes, {needed} are needed"))
 }
 
-impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
+impl<D: BlockDev + ?Sized> BlockDev for Box<D> {
     fn name(&self) -> &str {
         (**self).name()
     }
@@ -267,6 +279,11 @@ impl<D: BlockDev + ?Sized> BlockDev for alloc::boxed::Box<D> {
     fn shrink(&mut self, bytes: u64) -> Result<()> {
         (**self).shrink(bytes)
     }
+
+    fn join(&mut self, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> Result<()> {
+        (**self).join(disk, uuid)
+    }
+
     fn way(&self) -> Option<&'static str> {
         (**self).way()
     }
@@ -291,6 +308,19 @@ pub struct RequestCounts {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+}
+
+impl RequestCounts {
+    /// Both together.
+    #[must_use]
+    pub const fn with(self, other: &Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            bytes_read: self.bytes_read + other.bytes_read,
+            bytes_written: self.bytes_written + other.bytes_written,
+        }
+    }
 }
 
 /// What a disk did, by purpose, and the virtual time it took.
@@ -319,15 +349,23 @@ impl BlockCounters {
         &mut self.by_tag[tag as usize]
     }
 
+    /// These and those of another device; virtual time is that of the later one.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        for (sum, one) in self.by_tag.iter_mut().zip(&other.by_tag) {
+            *sum = sum.with(one);
+        }
+        self.flushes += other.flushes;
+        self.bytes_discarded += other.bytes_discarded;
+        self.jumps += other.jumps;
+        self.virtual_nanoseconds = self.virtual_nanoseconds.max(other.virtual_nanoseconds);
+        self
+    }
+
     /// The counts of all purposes together.
     #[must_use]
     pub fn total(&self) -> RequestCounts {
-        self.by_tag.iter().fold(RequestCounts::default(), |sum, one| RequestCounts {
-            reads: sum.reads + one.reads,
-            writes: sum.writes + one.writes,
-            bytes_read: sum.bytes_read + one.bytes_read,
-            bytes_written: sum.bytes_written + one.bytes_written,
-        })
+        self.by_tag.iter().fold(RequestCounts::default(), RequestCounts::with)
     }
 }
 

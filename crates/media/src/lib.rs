@@ -21,6 +21,7 @@ pub mod error;
 pub mod fault;
 #[cfg(feature = "std")]
 pub mod image;
+pub mod joined;
 pub mod nand;
 pub mod pmem;
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -37,6 +38,7 @@ pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
+pub use joined::JoinedDisk;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, SharedNand, Watermark};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};

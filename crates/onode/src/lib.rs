@@ -54,6 +54,8 @@ pub use onode_spaces::{Kind as SpaceKind, SpaceInfo};
 pub use open::scm::memory::{self, MappedSpace};
 #[cfg(feature = "scm")]
 pub use open::scm::spaces::Spaces;
+#[cfg(feature = "tier")]
+pub use open::tier::big::check_empty_disk;
 pub use spec::Spec;
 #[cfg(feature = "flash")]
 pub use spec::flash::{Beside, Flash, Medium, Parity, Policies, Shape, wear_of};

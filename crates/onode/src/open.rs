@@ -20,4 +20,4 @@ mod replace;
 #[cfg(feature = "scm")]
 pub mod scm;
 #[cfg(feature = "tier")]
-mod tier;
+pub(crate) mod tier;

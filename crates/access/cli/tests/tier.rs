@@ -333,3 +333,80 @@ fn files_of_a_damaged_node_are_named_and_the_rest_stays() {
     }
     assert!(sound > 250, "{sound} of 300, {said}");
 }
+
+#[test]
+fn a_volume_goes_on_on_another_disk() {
+    let place = Place::new("tier-further");
+    let path = |name: &str| place.path(name).display().to_string();
+    let [fast, big, second, third] = ["fast.img", "big.img", "second.img", "third.img"].map(path);
+    let one = format!("tier:{fast},{big}");
+    onode!("mkfs", format!("{one},fast-size=8M"), "--size", "24M").succeeds();
+    let first = content(4_000_000, 1);
+    onode!("put", &one, place.file("first", &first), "/first").succeeds();
+    // How long a new file shall be has to be said, and what holds something stays as it is.
+    assert!(onode!("resize", &one, "--add", &second).fails(2).contains("how large"));
+    let used = place.file("used", b"something");
+    assert!(onode!("resize", &one, "+16M", "--add", &used).fails(14).contains("it holds something"));
+    assert_eq!(std::fs::read(&used).unwrap(), b"something");
+    let image = place.image();
+    assert!(onode!("resize", &image, "+16M", "--add", &second).fails(2).contains("only volumes on two disks"));
+    let told = onode!("resize", &one, "+16M", "--add", &second).succeeds();
+    let two = format!("{one},{second}");
+    assert!(told.contains("40 MiB, 24 MiB before") && told.contains(&format!("from now on it is {two}")), "{told}");
+    assert!(onode!("ls", &one).fails(11).contains("name all disks"));
+    let later = content(20_000_000, 2);
+    onode!("put", &two, place.file("later", &later), "/later").succeeds();
+    // Once more, with the disks named in any order.
+    onode!("resize", &two, "+16M", "--add", &third).succeeds();
+    let [all, turned] = [format!("{two},{third}"), format!("{one},{third},{second}")];
+    onode!("put", &turned, place.file("last", &content(9_000_000, 3)), "/last").succeeds();
+    for spec in [&all, &turned] {
+        holds(&place, spec, "/first", &first);
+        holds(&place, spec, "/later", &later);
+        onode!("check", spec).succeeds();
+    }
+    assert!(onode!("ls", format!("{one},{third}")).fails(20).contains("number 2 is missing"));
+    assert!(onode!("ls", format!("{all},{used}", used = used.display())).fails(2).contains("no disk on which"));
+    assert!(onode!("ls", format!("tier:{fast},{second},{big}")).output().status.code() != Some(0));
+    // What is a part of one volume is no disk for another one, and none to be made anew by mistake.
+    let other = format!("tier:{},{}", path("fast2.img"), path("big2.img"));
+    onode!("mkfs", format!("{other},fast-size=8M"), "--size", "24M").succeeds();
+    assert!(onode!("resize", &other, "+16M", "--add", &third).fails(11).contains("a part of an Onode volume"));
+    assert!(onode!("ls", format!("{other},{second}")).fails(2).contains("not of the volume"));
+    // Smaller again, it needs the last one no more.
+    onode!("rm", &all, "/last").succeeds();
+    onode!("resize", &all, "38M").succeeds();
+    holds(&place, &two, "/later", &later);
+    onode!("check", &two).succeeds();
+    // A volume may lie on several from the start.
+    let made = format!("tier:{},{},{}", path("f3.img"), path("b3.img"), path("b4.img"));
+    onode!("mkfs", format!("{made},fast-size=8M"), "--size", "24M").succeeds();
+    onode!("put", &made, place.file("later", &later), "/later").succeeds();
+    holds(&place, &made, "/later", &later);
+    onode!("check", &made).succeeds();
+}
+
+#[test]
+fn a_mounted_volume_goes_on_on_another_disk() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("tier-further-mounted");
+    let directory = place.directory("mnt");
+    let path = |name: &str| place.path(name).display().to_string();
+    let one = format!("tier:{},{}", path("fast.img"), path("big.img"));
+    onode!("mkfs", format!("{one},fast-size=8M"), "--size", "24M").succeeds();
+    onode!("mount", &one, &directory).succeeds();
+    let bytes = content(30_000_000, 5);
+    let told = onode!("--json", "resize", &directory, "+32M", "--add", path("second.img")).succeeds();
+    let two = format!("{one},{}", path("second.img"));
+    assert!(told.contains(&format!("\"spec\": \"{two}\"")), "{told}");
+    std::fs::write(directory.join("file"), &bytes).expect("there is room now");
+    assert!(onode!("resize", &directory, "+1M", "--add", path("second.img")).output().status.code() != Some(0));
+    onode!("umount", &directory).succeeds();
+    holds(&place, &two, "/file", &bytes);
+    onode!("check", &two).succeeds();
+    onode!("mount", &two, &directory).succeeds();
+    assert!(std::fs::read(directory.join("file")).unwrap() == bytes);
+    onode!("umount", &directory).succeeds();
+}

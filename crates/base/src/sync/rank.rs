@@ -155,6 +155,8 @@ ranks! {
     MemoryState = "scm-state",
     /// Named spaces of a memory.
     Spaces = "spaces",
+    /// Which disks are used as one.
+    MediumJoined = "medium-joined",
     /// Flushes of a medium, and whether one failed.
     MediumFlushes = "medium-flushes",
     /// Who makes stores to a medium durable, or makes it longer.

@@ -8,7 +8,7 @@ use crate::commit::Volume;
 use crate::commit::room::space_for;
 use crate::content::ranges::data_ranges;
 use crate::core::commit::MOVE_UNIT;
-use crate::device::attach::FindFast;
+use crate::device::attach::FindDisks;
 use crate::device::options::{FormatOptions, MountOptions, NewFast};
 use crate::disks::fast_disk::FastDisk;
 use crate::fast::{Fast, FastOptions, FastSettings, Identity, has_map_of};
@@ -18,7 +18,7 @@ use crate::log::ring::{self, Area};
 use crate::medium::errors::invalid;
 use crate::medium::layout::BLOCK;
 use crate::medium::superblock::Superblock;
-use crate::recover::mount::{format_big, mount, read_superblock};
+use crate::recover::mount::{format_big, mount, newest_superblock, read_superblock};
 use crate::recover::recovery::what_is_missing;
 use crate::space::discard_queue::AT_CLOSE;
 use alloc::boxed::Box;
@@ -61,7 +61,7 @@ pub struct Unlogged {
 pub struct TierDevice {
     pub(crate) volume: Volume,
     /// Who finds a fast disk that is to take part again.
-    finder: Mutex<Option<Arc<dyn FindFast>>, rank::TierFinder>,
+    finder: Mutex<Option<Arc<dyn FindDisks>>, rank::TierFinder>,
 }
 
 impl TierDevice {
@@ -136,6 +136,13 @@ impl TierDevice {
     /// As [`mount`](Self::mount).
     pub fn division_of_fast(big: &mut dyn BlockDev) -> Result<Option<FastOptions>> {
         Ok(read_superblock(big)?.0.division.as_ref().map(FastOptions::of))
+    }
+
+    /// The number of the volume on `big`, and how many bytes of the disk it has; `None` if there is
+    /// none, or it is so damaged that a mount fails.
+    pub fn volume_on(big: &mut dyn BlockDev) -> Option<([u8; 16], u64)> {
+        let (superblock, _) = newest_superblock(big).ok()?;
+        Some((superblock.uuid, superblock.layout.blocks * BLOCK))
     }
 
     /// Whether the fast disk of the volume on `big` may hold changes that were acknowledged and
@@ -272,8 +279,8 @@ impl ObjectDevice for TierDevice {
         self.volume.commit(&transaction, durability)
     }
 
-    fn admit(&self, transaction: &Transaction) -> Result<()> {
-        self.volume.admit(transaction)
+    fn check_commit(&self, transaction: &Transaction) -> Result<()> {
+        self.volume.check_commit(transaction)
     }
 
     fn sync(&self, _scope: SyncScope) -> Result<()> {

@@ -49,6 +49,6 @@ mod space;
 mod tools;
 
 pub use device::TierDevice;
-pub use device::attach::FindFast;
+pub use device::attach::FindDisks;
 pub use device::options::{FormatOptions, MountOptions, NewFast};
 pub use recover::salvaged::Salvaged;

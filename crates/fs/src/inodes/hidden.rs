@@ -12,7 +12,7 @@ use crate::volume::label::LABEL;
 use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
 use crate::volume::scrub::SCRUB;
-use crate::volume::size::SIZE;
+use crate::volume::size::{DISK, SIZE};
 use crate::volume::tuning::TUNING;
 use onode_base::ErrorKind;
 
@@ -39,6 +39,9 @@ impl FileSystem {
         }
         if name == SIZE.as_bytes() {
             return Some(self.size_xattr(number));
+        }
+        if name == DISK.as_bytes() {
+            return Some(Err(Error::of(ErrorKind::NoAttribute, number, "this attribute can only be set")));
         }
         if told::is_ours(name) {
             return Some(self.quota_xattr(number, name));
@@ -77,6 +80,9 @@ impl FileSystem {
         }
         if name == SIZE.as_bytes() {
             return Some(self.set_size_xattr(caller, number, value));
+        }
+        if name == DISK.as_bytes() {
+            return Some(self.set_disk_xattr(caller, number, value));
         }
         if told::is_ours(name) {
             return Some(self.set_quota_xattr(caller, number, name, value));

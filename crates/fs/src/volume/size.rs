@@ -18,6 +18,11 @@ use onode_object::powers::{Extent, Resize};
 /// [`STOP_SHRINKING`] leaves it as large as it is.
 pub const SIZE: &str = "onode.volume-size";
 
+/// The attribute of the topmost directory that root sets to the path of an empty disk or file on
+/// which the volume shall go on, as it is seen by whoever serves the mount: see
+/// [`Resize::take_disk`].
+pub const DISK: &str = "onode.volume-disk";
+
 /// What [`SIZE`] is set to for another step of a volume that shrinks.
 pub const SHRINK_FURTHER: &str = "shrink";
 
@@ -52,6 +57,15 @@ impl FileSystem {
     /// `NotSupported`, and those of [`Resize::grow`].
     pub fn grow(&self, bytes: u64) -> Result<()> {
         self.heard(self.resizing_writable()?.grow(bytes))
+    }
+
+    /// Goes on on another disk or file, which is taken up by the next [`grow`](Self::grow); see
+    /// [`Resize::take_disk`].
+    ///
+    /// # Errors
+    /// Those of [`Resize::take_disk`].
+    pub fn take_disk(&self, place: &str) -> Result<()> {
+        self.heard(self.resizing_writable()?.take_disk(place))
     }
 
     /// Begins to shrink to `bytes` of the medium; see [`Resize::begin_shrinking`].
@@ -111,6 +125,16 @@ impl FileSystem {
         let wrong = || Error::of(ErrorKind::Invalid, number, "a size is a number of bytes");
         let bytes = text.parse().map_err(|_| wrong())?;
         if bytes < self.extent()?.bytes { self.begin_shrinking(bytes) } else { self.grow(bytes) }
+    }
+
+    pub(crate) fn set_disk_xattr(&self, caller: &Caller, number: InodeNumber, value: &[u8]) -> Result<()> {
+        check_topmost(number)?;
+        // What is served opens it, and may be allowed to open more than who asks.
+        if !caller.is_unlimited() {
+            return Err(Error::of(ErrorKind::NotPermitted, number, "only root may give a volume another disk"));
+        }
+        let place = str::from_utf8(value).map_err(|_| Error::of(ErrorKind::Invalid, number, "that is no path"))?;
+        self.take_disk(place)
     }
 }
 

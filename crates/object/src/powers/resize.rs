@@ -42,6 +42,18 @@ pub trait Resize {
     /// `ReadOnly`.
     fn grow(&self, bytes: u64) -> Result<()>;
 
+    /// Goes on on another disk or file, which whoever opened the device finds by these words and
+    /// knows to be empty. The volume takes it up by [`grow`](Self::grow), as what a device has that
+    /// became longer; until then it is whole without it.
+    ///
+    /// # Errors
+    /// `NotSupported` if it has one medium for ever; `Invalid` for what cannot be used, or is not
+    /// empty; `Media`, `ReadOnly`.
+    fn take_disk(&self, place: &str) -> Result<()> {
+        let detail = format!("a volume on this kind of device does not go on on another one, as {place}");
+        Err(Error::new(ErrorKind::NotSupported, detail))
+    }
+
     /// Begins to shrink to `bytes` of the medium, rounded down to whole units: from now on there is
     /// as much room as in a volume of that size. Nothing is moved yet, so this is quick, and
     /// nothing on the medium tells of it: a crash forgets that the volume was about to shrink.

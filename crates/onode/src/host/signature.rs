@@ -15,12 +15,16 @@ const HEAD_BYTES: u64 = 68 << 10;
 /// What is told of the fast disk of a volume on two.
 pub(crate) const FAST_DISK: &str = "the fast disk of an Onode volume";
 
+/// What is told of a disk on which the big one of a volume on two goes on.
+pub(crate) const FURTHER_DISK: &str = "a part of an Onode volume that lies on several disks";
+
 /// Where a mark lies, the mark, and what it tells.
-const MARKS: [(usize, &[u8], &str); 26] = [
+const MARKS: [(usize, &[u8], &str); 27] = [
     (0, b"ONODNAND", "an Onode image"),
     (0, b"ONODEFL\x01", "an Onode volume"),
     (0, b"ONODTIER", "an Onode volume"),
     (0, b"ONODFAST", FAST_DISK),
+    (0, b"ONODJOIN", FURTHER_DISK),
     (512, b"EFI PART", "a partition table (GPT)"),
     (4096, b"EFI PART", "a partition table (GPT)"),
     (0x438, b"\x53\xef", "an ext2, ext3 or ext4 file system"),

@@ -5,6 +5,7 @@
 //! is not there may only not be plugged in, so whoever uses the big one alone, or gives a fast one
 //! up, says so in the spec.
 
+pub mod big;
 mod check;
 mod finder;
 
@@ -21,12 +22,12 @@ use crate::open::place::{Place, place_to_make, refuse_content};
 use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::Spec;
 use crate::spec::tiers::{Fast, Tiers, USUAL_SECTIONS};
-use finder::FastFinder;
+use finder::DiskFinder;
 use onode_base::size::human_size;
-use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;
 use onode_media::sim::disk::SimDisk;
+use onode_media::{BlockDev, JoinedDisk};
 use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::{FastOptions, FastSettings, SectionOptions};
@@ -42,7 +43,7 @@ impl DeviceKind for Tiers {
         let device = mount(spec, self, access, [uuid, random_bytes()?])?;
         device.set_clock(Arc::new(SystemClock));
         if let Some((fast, _)) = &self.disks {
-            device.set_finder(Arc::new(FastFinder::new(self.clone(), fast.clone())));
+            device.set_finder(Arc::new(DiskFinder::new(self.clone(), fast.clone())));
         }
         let notes = device.reports();
         Ok(Opened { device: Arc::new(device), faces: Vec::new(), notes })
@@ -149,8 +150,11 @@ fn create(spec: &Spec, tiers: &Tiers, new: NewVolume<'_>) -> Result<()> {
     let Some((fast, big)) = &tiers.disks else { return Err(lives_in_memory(spec)) };
     let NewVolume { replace, uuid, fill, .. } = new;
     let uuids = [uuid, new.uuid_of_part(FAST)?];
-    in_place(spec, big, tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said), replace, |big| {
+    let size = tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said);
+    let disks: Vec<&Path> = std::iter::once(big).chain(&tiers.further).map(|path| path.as_path()).collect();
+    in_places(spec, &disks, (size, replace), Vec::new(), &mut |disks| {
         let finish = |fast: Option<Box<dyn BlockDev>>| {
+            let big = big::made(spec, disks, uuid)?;
             let device: Arc<dyn ObjectDevice> = Arc::new(format(spec, tiers, Box::new(big), fast, uuids)?);
             fill(&device)?;
             device.close().map_err(|error| volume_error(format!("cannot make {spec}"), &error))
@@ -170,6 +174,22 @@ enum Size {
     Said(u64),
     /// A device has what it has.
     Usual(u64),
+}
+
+/// Hands `make` empty disks at all `paths`, behind those of `before`, as [`in_place`] does with
+/// one.
+fn in_places(
+    spec: &Spec,
+    paths: &[&Path],
+    (size, replace): (Size, bool),
+    mut before: Vec<DeviceFile>,
+    make: &mut dyn FnMut(Vec<DeviceFile>) -> Result<()>,
+) -> Result<()> {
+    let Some((path, rest)) = paths.split_first() else { return make(before) };
+    in_place(spec, path, size, replace, |disk| {
+        before.push(disk);
+        in_places(spec, rest, (size, replace), before, make)
+    })
 }
 
 /// Hands `make` an empty disk at `path`: a device as it is, or a new file that gets its name when
@@ -232,7 +252,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
     let what = || format!("cannot open {spec}");
     let options = mount_options(tiers, access);
     let read_only = access.read_only;
-    let Some((fast_path, big_path)) = &tiers.disks else {
+    let Some((fast_path, _)) = &tiers.disks else {
         let disk = |name, bytes| Box::new(SimDisk::new(name, bytes)) as Box<dyn BlockDev>;
         let fast = (tiers.fast != Fast::Away).then(|| disk("fast", tiers.fast_bytes()));
         return format(spec, tiers, disk("big", tiers.bytes()), fast, uuids);
@@ -242,7 +262,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
         Ok(disk) => Ok(disk.with_requests_in_flight()),
         Err(error) => Err(medium_error(what(), path, &error)),
     };
-    let mut big = Box::new(disk(big_path)?);
+    let mut big = Box::new(big::open(spec, tiers, mode)?);
     let device = match tiers.fast {
         Fast::Away => TierDevice::mount(big, None, &options),
         Fast::Used => {
@@ -261,8 +281,8 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
             if TierDevice::needs_fast(&mut *big).map_err(known)? {
                 // Of the disk that is given up, if it can be read.
                 drop(big);
-                bring_home(disk(fast_path).ok(), disk(big_path)?, &options)?;
-                big = Box::new(disk(big_path)?);
+                bring_home(disk(fast_path).ok(), big::open(spec, tiers, mode)?, &options)?;
+                big = Box::new(big::open(spec, tiers, mode)?);
             }
             let mut made = None;
             let size = tiers.fast_size.map_or(Size::Usual((big.bytes() / 8).next_multiple_of(4096)), Size::Said);
@@ -286,7 +306,7 @@ pub(crate) fn mount(spec: &Spec, tiers: &Tiers, access: Access, uuids: [[u8; 16]
 
 /// Mounts the volume with the fast disk that is to be given up, so that the big disk gets what only
 /// that has. Whatever stands in the way of it, whoever makes the new one is asked for consent.
-fn bring_home(fast: Option<DeviceFile>, big: DeviceFile, options: &MountOptions) -> Result<()> {
+fn bring_home(fast: Option<DeviceFile>, big: JoinedDisk, options: &MountOptions) -> Result<()> {
     let Some(fast) = fast else { return Ok(()) };
     let careful = MountOptions { accept_loss: false, ..options.clone() };
     let Ok(device) = TierDevice::mount(Box::new(big), Some(Box::new(fast)), &careful) else { return Ok(()) };

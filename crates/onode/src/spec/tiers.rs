@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! tier:ssd.img,hdd.img                     a fast disk in front of a big one: files, partitions or disks
+//! tier:ssd.img,hdd.img,hdd2.img            the big disk goes on on others
 //! tier:/dev/nvme0n1p4,/dev/sdb,sections=small:64K:1+large:1M:3
 //! tier:ssd.img,hdd.img,fast=none           the big disk alone: the fast one is dead or away
 //! tier:ssd.img,hdd.img,fast=new            the fast disk is new, or given up: it is made anew
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 /// The smallest disks: less leaves no room beside the logs.
 const LEAST_FAST_BYTES: u64 = 8 << 20;
 const LEAST_BIG_BYTES: u64 = 16 << 20;
+/// On so many others a big disk can go on.
+const FURTHER_MAX: usize = 31;
 const KEYS: &str = "size, fast-size, log, sections (NAME:EXTENT[:SHARE], joined by +), acknowledge (safe, either or big), \
                     map (DIRECTORY:SECTION or DIRECTORY:bypass, joined by +), allocate (exact or paper), erase-block, discard (on or off), fast (on, none or new)";
 
@@ -31,7 +34,9 @@ pub(crate) const USUAL_SECTIONS: [(&str, u64, u32); 2] = [("small", 64 << 10, 1)
 pub struct Tiers {
     /// The files or devices of the fast and the big disk; memory of this process if `None`.
     pub disks: Option<(PathBuf, PathBuf)>,
-    /// Bytes of a new file for the big disk.
+    /// The files or devices on which the big disk goes on, in any order.
+    pub further: Vec<PathBuf>,
+    /// Bytes of a new file for the big disk, and for each on which it goes on.
     pub size: Option<u64>,
     /// Bytes of a new file for the fast disk.
     pub fast_size: Option<u64>,
@@ -126,7 +131,21 @@ impl Tiers {
             }
             tiers.disks = Some((first.into(), big.into()));
         }
-        for part in parts.filter(|part| !part.is_empty()) {
+        let mut names = vec![first];
+        names.extend(tiers.disks.as_ref().and_then(|(_, big)| big.to_str()));
+        let mut parts = parts.filter(|part| !part.is_empty()).peekable();
+        while let Some(further) = parts.next_if(|part| tiers.disks.is_some() && !part.contains('=')) {
+            if names.contains(&further) {
+                return Err(Error::new(Class::Usage, what, format!("`{further}` is there twice")));
+            }
+            names.push(further);
+            tiers.further.push(further.into());
+        }
+        if tiers.further.len() > FURTHER_MAX {
+            let why = format!("the big disk can go on on {FURTHER_MAX} others");
+            return Err(Error::new(Class::Usage, what, why));
+        }
+        for part in parts {
             tiers.set(what, part)?;
         }
         tiers.check_sizes(what)?;
@@ -183,6 +202,24 @@ impl Spec {
         let why = "it has no fast disk that could be away";
         Err(Error::new(Class::Usage, format!("cannot use {self} without its fast disk"), why)
             .hint("only tier:FAST,BIG has one"))
+    }
+}
+
+impl Spec {
+    /// The same whose big disk goes on on another one.
+    ///
+    /// # Errors
+    /// `Usage` for a volume that does not lie on two disks.
+    pub fn going_on_on(mut self, disk: &Path) -> Result<Self> {
+        let what = format!("cannot have {self} go on on {}", disk.display());
+        let why = "only volumes on two disks go on on others";
+        let Self::Tier(tiers) = &mut self else { return Err(Error::new(Class::Usage, what, why)) };
+        if disk.to_str().is_none_or(|text| text.contains([',', '='])) {
+            let why = "a spec cannot have a path with , or =";
+            return Err(Error::new(Class::Usage, what, why).hint("a symbolic link gives it another name"));
+        }
+        tiers.further.push(disk.to_owned());
+        Ok(self)
     }
 }
 
@@ -245,8 +282,13 @@ impl Said for Tiers {
         self.disks.as_ref().map(|(fast, _)| fast.as_path())
     }
 
+    fn all_paths(&self) -> Vec<&Path> {
+        let disks = self.disks.iter().flat_map(|(fast, big)| [fast, big]);
+        disks.chain(&self.further).map(PathBuf::as_path).collect()
+    }
+
     fn paths_beside(&mut self) -> Vec<&mut PathBuf> {
-        self.disks.as_mut().map_or_else(Vec::new, |(fast, big)| vec![fast, big])
+        self.disks.iter_mut().flat_map(|(fast, big)| [fast, big]).chain(&mut self.further).collect()
     }
 
     #[cfg(feature = "pool")]
@@ -257,6 +299,7 @@ impl Said for Tiers {
     fn again(&self) -> Spec {
         Spec::Tier(Self {
             disks: self.disks.as_ref().map(|(fast, big)| (whole(fast), whole(big))),
+            further: self.further.iter().map(|path| whole(path)).collect(),
             size: None,
             fast_size: None,
             log: None,
@@ -274,6 +317,7 @@ impl fmt::Display for Tiers {
             Some((fast, big)) => write!(f, "tier:{},{}", fast.display(), big.display())?,
             None => f.write_str("tier:sim")?,
         }
+        self.further.iter().try_for_each(|further| write!(f, ",{}", further.display()))?;
         for (key, value) in [("size", self.size), ("fast-size", self.fast_size), ("log", self.log)] {
             if let Some(value) = value {
                 write!(f, ",{key}={}", exact_size(value))?;

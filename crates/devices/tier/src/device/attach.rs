@@ -1,4 +1,4 @@
-//! The fast disk of a mounted volume comes and goes.
+//! The fast disk of a mounted volume comes and goes, and the big one goes on on others.
 //!
 //! It goes when the big disk has everything. It comes back as one that joins at a mount does: with
 //! its copies, which are compared with checksums as always, and with an empty log.
@@ -17,19 +17,27 @@ use onode_media::BlockDev;
 use onode_object::powers::Attach;
 use onode_object::{Error, ErrorKind, Result};
 
-/// Finds the fast disk of a volume again while that is mounted.
-pub trait FindFast: Send + Sync {
-    /// The disk with what is on it.
+/// Finds disks of a volume while that is mounted.
+pub trait FindDisks: Send + Sync {
+    /// The fast disk with what is on it.
     ///
     /// # Errors
     /// Those of opening it; `Invalid` for what is no disk.
     fn known(&self) -> Result<Box<dyn BlockDev>>;
 
-    /// The disk as an empty one, divided as it was `before`.
+    /// The fast disk as an empty one, divided as it was `before`.
     ///
-    /// # Errors As [`known`](Self::known); `Invalid` also if there is something on it that people
+    /// # Errors
+    /// As [`known`](Self::known); `Invalid` also if there is something on it that people
     /// would not like to lose.
     fn empty(&self, before: Option<FastOptions>) -> Result<NewFast>;
+
+    /// An empty disk by its name, on which the big one of the volume with the number `uuid` can go
+    /// on.
+    ///
+    /// # Errors
+    /// As [`empty`](Self::empty).
+    fn another(&self, place: &str, uuid: [u8; 16]) -> Result<Box<dyn BlockDev>>;
 }
 
 impl Attach for TierDevice {
@@ -51,8 +59,8 @@ impl Attach for TierDevice {
 }
 
 impl TierDevice {
-    /// Says who finds the fast disk when it is to take part again.
-    pub fn set_finder(&self, finder: Arc<dyn FindFast>) {
+    /// Says who finds disks that are to take part from now on.
+    pub fn set_finder(&self, finder: Arc<dyn FindDisks>) {
         *self.finder.lock() = Some(finder);
     }
 

@@ -1,10 +1,11 @@
 //! A mounted volume that takes up what its big disk has more than it, or gives some of it back.
 
 use super::TierDevice;
-use crate::medium::errors::from_media;
+use crate::medium::errors::{from_media, invalid};
 use crate::medium::layout::{BLOCK, LEAST_GROWTH};
-use onode_object::Result;
+use onode_media::MediaErrorKind;
 use onode_object::powers::{Extent, Resize};
+use onode_object::{Error, ErrorKind, Result};
 
 impl Resize for TierDevice {
     fn extent(&self) -> Result<Extent> {
@@ -41,6 +42,23 @@ impl Resize for TierDevice {
         let grown = layout.grown(bytes)?;
         self.volume.core.lock().stop_shrinking();
         home.grow(&grown)
+    }
+
+    fn take_disk(&self, place: &str) -> Result<()> {
+        let uuid = {
+            let core = self.volume.core.lock();
+            core.check_writable()?;
+            core.superblock().uuid
+        };
+        let finder = self.finder.lock().clone();
+        let finder = finder.ok_or_else(|| Error::new(ErrorKind::NotSupported, "nobody knows where other disks are"))?;
+        let disk = finder.another(place, uuid)?;
+        let home = self.volume.home();
+        let joined = home.disks.big.lock().join(disk, uuid);
+        joined.map_err(|error| match error.kind {
+            MediaErrorKind::OutOfRange | MediaErrorKind::Invalid => invalid(error.detail),
+            _ => from_media("writing the label of the disk", &error),
+        })
     }
 
     fn begin_shrinking(&self, bytes: u64) -> Result<()> {

@@ -86,6 +86,16 @@ pub fn format_big(big: &mut dyn BlockDev, options: &FormatOptions) -> Result<()>
 /// `Invalid` if this is no volume of this kind or one of another version, `Corrupt` if all copies
 /// are damaged.
 pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
+    let found = newest_superblock(big)?;
+    let (want, have) = (found.0.layout.blocks * BLOCK, big.bytes());
+    if want > have { Err(damaged(format!("the big disk was cut short: {have} bytes of {want}"))) } else { Ok(found) }
+}
+
+/// The same of a disk that may have been cut short.
+///
+/// # Errors
+/// As [`read_superblock`].
+pub fn newest_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     let mut copies = Copies::default();
     for block in [0, 1] {
         let bytes = read_block(big, block);
@@ -100,10 +110,6 @@ pub fn read_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     }
     let (newer, any_damaged) = (copies.newer_format(), copies.any_damaged());
     match (copies.into_newest(), newer) {
-        (Some((superblock, _)), _) if superblock.layout.blocks > big.bytes() / BLOCK => {
-            let (want, have) = (superblock.layout.blocks * BLOCK, big.bytes());
-            Err(damaged(format!("the big disk was cut short: {have} bytes of {want}")))
-        }
         (Some(found), _) => Ok(found),
         (None, Some(version)) => {
             let detail = format!("format {version} of tier is not known to this version ({VERSION})");

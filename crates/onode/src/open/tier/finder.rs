@@ -1,24 +1,25 @@
-//! Finds the fast disk of a mounted volume again: where its spec says it is.
+//! Finds disks of a mounted volume: the fast one again, where its spec says it is, and another one
+//! for the big disk to go on on.
 
 use crate::error::Error;
 use crate::host::{random_bytes, signature};
-use crate::open::tier::new_fast;
+use crate::open::tier::{big, new_fast};
 use crate::spec::tiers::Tiers;
 use onode_media::BlockDev;
 use onode_media::image::OpenMode;
 use onode_media::real::DeviceFile;
 use onode_object::ErrorKind;
 use onode_tier::fast::FastOptions;
-use onode_tier::{FindFast, NewFast};
+use onode_tier::{FindDisks, NewFast};
 use std::path::PathBuf;
 
-/// Finds the fast disk of one volume.
-pub(crate) struct FastFinder {
+/// Finds disks of one volume.
+pub(crate) struct DiskFinder {
     tiers: Tiers,
     path: PathBuf,
 }
 
-impl FastFinder {
+impl DiskFinder {
     /// For the volume of these disks, of which the fast one is at `path`.
     pub(crate) const fn new(tiers: Tiers, path: PathBuf) -> Self {
         Self { tiers, path }
@@ -33,7 +34,7 @@ impl FastFinder {
     }
 }
 
-impl FindFast for FastFinder {
+impl FindDisks for DiskFinder {
     fn known(&self) -> onode_object::Result<Box<dyn BlockDev>> {
         Ok(Box::new(self.open()?))
     }
@@ -48,5 +49,9 @@ impl FindFast for FastFinder {
         }
         let uuid = random_bytes().map_err(|error: Error| invalid(error.to_string()))?;
         Ok(new_fast(&self.tiers, Box::new(self.open()?), uuid, before))
+    }
+
+    fn another(&self, place: &str, uuid: [u8; 16]) -> onode_object::Result<Box<dyn BlockDev>> {
+        Ok(Box::new(big::another(place, uuid)?))
     }
 }

@@ -4,16 +4,16 @@
 use crate::bar;
 use crate::location::{self, Consent};
 use crate::signals::Stop;
-use onode::{Class, Error, Result, Volume, exact_size, human_size, parse_size};
+use onode::{Class, Error, Result, Spec, Volume, exact_size, human_size, parse_size};
 use onode_console::Output;
-use onode_fs::{SHRINK_FURTHER, SIZE, STOP_SHRINKING};
+use onode_fs::{DISK, SHRINK_FURTHER, SIZE, STOP_SHRINKING};
 use onode_object::powers::Extent;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The attribute has six numbers.
 const BYTES_MAX: usize = 192;
@@ -28,6 +28,8 @@ const BYTES_MAX: usize = 192;
     onode resize disk.img least   as small as has room for what is in it\n  \
     onode resize flash:/dev/sdb1  all that a partition has after it became larger\n  \
     onode resize tier:/dev/sda,/dev/vg/big  all of a big disk that became larger\n  \
+    onode resize /mnt --add /dev/sdc        and all of another disk, on which the big one goes on\n  \
+    onode resize /mnt --add /dev/sdc        all of another disk, too, on which the big one goes on\n  \
     onode resize -n /mnt          what it has, and could have")]
 pub struct Arguments {
     /// The directory where the volume is mounted, or an image or device spec.
@@ -38,6 +40,10 @@ pub struct Arguments {
     /// big one.
     #[arg(value_parser = parse_new_size, allow_hyphen_values = true)]
     size: Option<NewSize>,
+    /// A volume on two disks goes on on this one, too: a device that holds nothing, or a file, which
+    /// is made if it is not there. The spec names it behind the big disk from then on.
+    #[arg(long, value_name = "DISK", conflicts_with = "dry_run")]
+    add: Option<PathBuf>,
     /// Only tell what the volume has and could have.
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -76,6 +82,9 @@ struct Report {
     /// Sizes are multiples of this.
     unit: u64,
     dry_run: bool,
+    /// The spec of the volume, if it goes on on another disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<String>,
 }
 
 impl fmt::Display for Report {
@@ -91,14 +100,19 @@ impl fmt::Display for Report {
         if *dry_run && fewest < before {
             writeln!(f, "what is in it has room in {}", human_size(*fewest))?;
         }
-        if most > bytes { writeln!(f, "its device has room for {}", human_size(*most)) } else { Ok(()) }
+        if most > bytes {
+            writeln!(f, "its device has room for {}", human_size(*most))?;
+        }
+        self.spec.iter().try_for_each(|spec| writeln!(f, "from now on it is {spec}"))
     }
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let target = arguments.target.display().to_string();
     let what = || format!("cannot resize {target}");
-    let report = match location::mounted(&arguments.target, "resize")? {
+    let mounted = location::mounted(&arguments.target, "resize")?;
+    let spec = arguments.add.as_deref().map(|disk| longer(arguments, mounted.as_deref(), disk)).transpose()?;
+    let mut report = match mounted {
         Some(directory) => resize(arguments, &Mounted { directory: &directory, what: what() }, output),
         None if arguments.dry_run => {
             let volume = location::open_for_states(&arguments.target, true, arguments.consent)?;
@@ -108,12 +122,33 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             resize(arguments, &Opened { volume, what: what() }, output)
         }),
     }?;
+    report.spec = spec.map(|spec| spec.to_string());
     output.report(&report)?;
     Ok(0)
 }
 
+/// The spec of the volume when it goes on on `disk`, which is looked at before anything is done.
+fn longer(arguments: &Arguments, mounted: Option<&Path>, disk: &Path) -> Result<Spec> {
+    let what = || format!("cannot resize {}", arguments.target.display());
+    let disk = std::path::absolute(disk).map_err(|error| Error::host_file("find", disk, &error))?;
+    let spec = match mounted {
+        Some(directory) => Spec::from_argument(&onode_fuse::our_mount_at(directory, what())?.source)?,
+        None => location::spec(&arguments.target)?.again().with_absolute_paths(),
+    };
+    let longer = spec.going_on_on(&disk)?;
+    onode::check_empty_disk(&disk)?;
+    if !disk.exists() && arguments.size.is_none() {
+        let why = format!("{} is not there, and how large it is to be made was not said", disk.display());
+        return Err(Error::new(Class::Usage, what(), why)
+            .hint(format!("say how much larger: `onode resize {} +10G --add FILE`", arguments.target.display())));
+    }
+    Ok(longer)
+}
+
 /// A volume whose size changes: an open one, or one that a server has.
 trait Resized {
+    /// Goes on on another disk.
+    fn take(&self, disk: &str) -> Result<()>;
     fn extent(&self) -> Result<Extent>;
     /// Has more, or begins to shrink.
     fn set(&self, bytes: u64, before: &Extent) -> Result<()>;
@@ -126,6 +161,10 @@ trait Resized {
 /// Gives the volume another size, if that is asked for and can be.
 fn resize(arguments: &Arguments, subject: &dyn Resized, output: &Output) -> Result<Report> {
     let target = arguments.target.display().to_string();
+    if let Some(disk) = &arguments.add {
+        let disk = std::path::absolute(disk).map_err(|error| Error::host_file("find", disk, &error))?;
+        subject.take(&disk.display().to_string())?;
+    }
     let before = subject.extent()?;
     let bytes = check(&before, arguments.size, &target)?;
     if arguments.dry_run {
@@ -148,7 +187,7 @@ fn resize(arguments: &Arguments, subject: &dyn Resized, output: &Output) -> Resu
         (false, false) => before,
     };
     let Extent { bytes, most, .. } = after;
-    Ok(Report { target, before: before.bytes, bytes, most, fewest, unit, dry_run: arguments.dry_run })
+    Ok(Report { target, before: before.bytes, bytes, most, fewest, unit, dry_run: arguments.dry_run, spec: None })
 }
 
 /// Steps without anything to move after which somebody else has stopped it: room may have to be
@@ -238,6 +277,10 @@ struct Opened<'a> {
 }
 
 impl Resized for Opened<'_> {
+    fn take(&self, disk: &str) -> Result<()> {
+        self.volume.files().take_disk(disk).map_err(|error| Volume::error(self.what.as_str(), &error))
+    }
+
     fn extent(&self) -> Result<Extent> {
         let extent = self.volume.files().extent();
         extent.map_err(|error| match self.volume.device().resizing() {
@@ -276,7 +319,11 @@ struct Mounted<'a> {
 
 impl Mounted<'_> {
     fn send(&self, text: &str, explain: impl FnOnce(Errno) -> Option<Error>) -> Result<()> {
-        let set = rustix::fs::setxattr(self.directory, SIZE, text.as_bytes(), XattrFlags::empty());
+        self.send_as(SIZE, text, explain)
+    }
+
+    fn send_as(&self, name: &str, text: &str, explain: impl FnOnce(Errno) -> Option<Error>) -> Result<()> {
+        let set = rustix::fs::setxattr(self.directory, name, text.as_bytes(), XattrFlags::empty());
         // What the file system would say in words comes as a number through the mount.
         set.map_err(|errno| match (explain(errno), errno) {
             (Some(error), _) => error,
@@ -292,6 +339,24 @@ impl Mounted<'_> {
 }
 
 impl Resized for Mounted<'_> {
+    fn take(&self, disk: &str) -> Result<()> {
+        self.send_as(DISK, disk, |errno| match errno {
+            Errno::PERM => {
+                Some(self.error(Class::Permission, "only root may give it another disk while it is mounted"))
+            }
+            Errno::OPNOTSUPP => {
+                let why = "it lies on one medium, or its server is older than this command";
+                Some(self.error(Class::Usage, why))
+            }
+            Errno::INVAL => {
+                let why = format!("its server cannot use {disk}: it is not empty, too small, or of another kind");
+                Some(self.error(Class::Usage, &why).hint("unmounted, the same command with the spec says more"))
+            }
+            Errno::BUSY | Errno::AGAIN => Some(self.error(Class::InUse, &format!("{disk} is in use"))),
+            _ => None,
+        })
+    }
+
     fn extent(&self) -> Result<Extent> {
         let mut value = [0; BYTES_MAX];
         let length = rustix::fs::getxattr(self.directory, SIZE, &mut value[..]).map_err(|errno| match errno {
