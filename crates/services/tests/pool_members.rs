@@ -128,6 +128,32 @@ fn a_member_that_returns_gets_what_changed_and_nothing_else() {
     differ(&*rams[0], &*rams[1]).expect("equal");
 }
 
+/// Many objects were made in one transaction before the pool was closed. A member that is away then,
+/// while nothing or little changes, lacks no more than that: what it has is used.
+#[test]
+fn a_member_that_was_away_for_a_moment_lacks_only_what_changed() {
+    for changes in [false, true] {
+        let (rams, pool) = made(2);
+        let first = pool.reserve_ids(200).expect("ids");
+        let mut transaction = Transaction::new();
+        (0..200).for_each(|number| _ = transaction.create(ObjectId(first.0 + number), Hints::default()));
+        pool.commit(transaction, Durability::Buffered).expect("room");
+        pool.close().expect("closed");
+        drop(pool);
+        let pool = open(&rams, &[0]).expect("one member is enough");
+        if changes {
+            put(&pool, ObjectId(first.0 + 7), 0, 5000, 1);
+        }
+        pool.close().expect("closed");
+        drop(pool);
+        let pool = Pool::open(members(&devices(&rams, &[0, 1])), true).expect("both, to look");
+        match &pool.status()[1].state {
+            PoolMemberState::Behind { objects, compares_all: false, .. } => assert_eq!(*objects, u64::from(changes)),
+            other => panic!("changes: {changes}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn members_that_went_on_without_each_other_are_refused() {
     let (rams, pool) = made(2);

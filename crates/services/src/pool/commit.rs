@@ -346,6 +346,25 @@ impl<D: ObjectDevice> Pool<D> {
         Ok(())
     }
 
+    /// Notes on each member that all of them have everything, which was just made durable. Who goes
+    /// on without the others from here on is known to lack only what follows.
+    pub(super) fn note_synced(&self) -> Result<()> {
+        let mut record = self.record.lock();
+        record.check()?;
+        let are_whole = self.standings.lock().members.iter().all(MemberStanding::is_whole);
+        let Some(entry) = record.ring.mark().filter(|_| are_whole && self.are_recorded(&record)) else { return Ok(()) };
+        let mark = set_one(record.ring.attribute(&entry));
+        let mut is_other = false;
+        for (index, _) in self.order() {
+            let transaction = Transaction { mutations: vec![mark.clone()] };
+            if let Err(error) = self.members[index].device.commit(transaction, Durability::Buffered) {
+                is_other |= self.leave_out(&mut record, index, &error)?;
+            }
+        }
+        record.ring.take(vec![entry]);
+        if is_other { self.record_standings(&mut record) } else { Ok(()) }
+    }
+
     /// Members that take part, and whether each has everything: those first, the one with the least
     /// room in front.
     pub(super) fn order(&self) -> Vec<(usize, bool)> {

@@ -195,7 +195,7 @@ impl<D: ObjectDevice> Pool<D> {
     }
 
     /// Whether the membership says of all its members that they have everything, and they are here.
-    fn are_recorded(&self, record: &PoolRecord) -> bool {
+    pub(super) fn are_recorded(&self, record: &PoolRecord) -> bool {
         let is_here = |entry: &MemberEntry| self.members.iter().any(|member| member.number == entry.number);
         record.membership.is_whole() && record.membership.entries.iter().all(is_here)
     }

@@ -174,6 +174,14 @@ impl<D: ObjectDevice> Pool<D> {
             let detail = format!("{} and {} differ, and neither knows it", self.name(answers[0].0), self.name(*index));
             report.damaged.push(Error::of(ErrorKind::Corrupt, object, detail));
         }
+        if self.is_read_only {
+            // Nobody mends it, so it has to be told.
+            report.damaged.extend(failures.iter().map(|(index, error)| {
+                let mut told = error.clone();
+                told.detail = format!("{} cannot give it, and others can: {}", self.name(*index), error.detail);
+                told
+            }));
+        }
         self.note_damage(object, &failures);
     }
 

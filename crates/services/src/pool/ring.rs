@@ -15,6 +15,8 @@ const PLACES_MAX: usize = 8;
 const BYTES: usize = 64;
 /// A flag: more objects changed than are named.
 const MANY: u8 = 1;
+/// A flag: all members had what stands before, durably, when the pool was closed.
+const SYNCED: u8 = 2;
 const FIRST: u64 = 1 << 32;
 
 /// What one place of the ring says.
@@ -22,17 +24,19 @@ const FIRST: u64 = 1 << 32;
 pub(crate) struct ChangeEntry {
     pub(crate) sequence: u64,
     is_many: bool,
+    is_synced: bool,
     objects: Vec<ObjectId>,
 }
 
 impl ChangeEntry {
     /// What a new ring has in every place.
-    const NONE: Self = Self { sequence: 0, is_many: false, objects: Vec::new() };
+    const NONE: Self = Self { sequence: 0, is_many: false, is_synced: false, objects: Vec::new() };
 
     /// Its value; the place follows from the number.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.sequence.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&[if self.is_many { MANY } else { 0 }, self.objects.len() as u8, 0, 0, 0, 0, 0, 0]);
+        let flags = if self.is_many { MANY } else { 0 } | if self.is_synced { SYNCED } else { 0 };
+        bytes.extend_from_slice(&[flags, self.objects.len() as u8, 0, 0, 0, 0, 0, 0]);
         self.objects.iter().for_each(|object| bytes.extend_from_slice(&object.0.to_le_bytes()));
         bytes.resize(BYTES, 0);
         bytes
@@ -46,7 +50,8 @@ impl ChangeEntry {
         }
         let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
         let objects = rest.chunks_exact(8).take(count.into()).filter_map(number).map(ObjectId).collect();
-        Some(Self { sequence: number(&head[..8])?, is_many: flags & MANY != 0, objects })
+        let [is_many, is_synced] = [MANY, SYNCED].map(|flag| flags & flag != 0);
+        Some(Self { sequence: number(&head[..8])?, is_many, is_synced, objects })
     }
 }
 
@@ -96,13 +101,26 @@ impl ChangeRing {
         let parts: Vec<&[ObjectId]> = objects.chunks(OBJECTS).collect();
         let first = self.last() + 1;
         if parts.is_empty() || parts.len() > PLACES_MAX {
-            return vec![ChangeEntry { sequence: first, is_many: !parts.is_empty(), objects: Vec::new() }];
+            let is_many = !parts.is_empty();
+            return vec![ChangeEntry { sequence: first, is_many, ..ChangeEntry::NONE }];
         }
         let entry = |(sequence, part): (u64, &&[ObjectId])| {
             let objects = part.to_vec();
-            ChangeEntry { sequence, is_many: false, objects }
+            ChangeEntry { sequence, objects, ..ChangeEntry::NONE }
         };
         (first..).zip(&parts).map(entry).collect()
+    }
+
+    /// What says that all members have everything; nothing if that is the last that was said.
+    pub(crate) fn mark(&self) -> Option<ChangeEntry> {
+        let (last, entry) = self.entries.last_key_value()?;
+        (!entry.is_synced).then(|| ChangeEntry { sequence: last + 1, is_synced: true, ..ChangeEntry::NONE })
+    }
+
+    /// What a member may lack of that has everything but the last changes.
+    fn recent(&self) -> impl Iterator<Item = &ChangeEntry> {
+        let synced = self.entries.values().rev().find(|entry| entry.is_synced).map_or(0, |entry| entry.sequence);
+        self.entries.range(synced..).map(|(_, entry)| entry)
     }
 
     /// The attribute that an entry is.
@@ -135,15 +153,16 @@ impl ChangeRing {
         is_complete.then(|| later().flat_map(|entry| entry.objects.iter().copied()).collect())
     }
 
-    /// All objects that it names; `None` if it does not name all that it tells of.
+    /// All objects that it names since members were known to have everything; `None` if it does not
+    /// name all that it tells of.
     pub(crate) fn all(&self) -> Option<BTreeSet<ObjectId>> {
-        let is_many = self.entries.values().any(|entry| entry.is_many);
+        let is_many = self.recent().any(|entry| entry.is_many);
         (!is_many).then(|| self.named())
     }
 
-    /// All objects that it names.
+    /// The same, whether it names all or not.
     pub(crate) fn named(&self) -> BTreeSet<ObjectId> {
-        self.entries.values().flat_map(|entry| entry.objects.iter().copied()).collect()
+        self.recent().flat_map(|entry| entry.objects.iter().copied()).collect()
     }
 
     /// After how many changes members have to be synced, so that none lags by more than the ring.
@@ -184,5 +203,19 @@ mod tests {
         ring.take(many);
         assert_eq!((ring.since(72), ring.since(73)), (None, Some(objects(0..0))));
         assert!(!again.read(&[1; 5]));
+    }
+
+    #[test]
+    fn what_all_members_have_is_not_told_again() {
+        let mut ring = ChangeRing::new(64);
+        assert_eq!(ring.mark(), None, "there is nothing to be had");
+        ring.take(ring.plan(&objects(1..100)));
+        assert_eq!(ring.all(), None);
+        ring.take(ring.mark().into_iter().collect());
+        assert_eq!((ring.last(), ring.all(), ring.mark()), (2, Some(objects(0..0)), None));
+        ring.take(ring.plan(&objects(7..8)));
+        let mut again = ChangeRing::new(64);
+        assert!(ring.attributes().iter().all(|(_, value)| again.read(value)));
+        assert_eq!((again.all(), again.since(0), again.since(1)), (Some(objects(7..8)), None, Some(objects(7..8))));
     }
 }
