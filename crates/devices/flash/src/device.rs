@@ -111,6 +111,15 @@ impl FlashDevice {
         AtOnce { state: true, syncs, free_segments, commits: core.written().0 }
     }
 
+    /// How many pages of a row are parity at most, and of content that wishes nothing where objects
+    /// choose.
+    #[must_use]
+    pub fn parity_pages(&self) -> (u8, Option<u8>) {
+        let core = self.core.lock();
+        let layout = core.log().layout();
+        (layout.parity_pages as u8, layout.chosen_parity)
+    }
+
     /// How many bytes of an object have another parity than it wishes.
     ///
     /// # Errors

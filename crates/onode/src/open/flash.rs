@@ -30,7 +30,11 @@ impl DeviceKind for Flash {
             (Medium::Image(path) | Medium::Direct(path), Some(memory)) => {
                 return beside::open(Both { spec, image: path, shape, policies, beside: memory }, access);
             }
-            (Medium::Image(path) | Medium::Direct(path), None) => open_alone(spec, self, path, access)?,
+            (Medium::Image(path) | Medium::Direct(path), None) => {
+                let device = open_alone(spec, self, path, access)?;
+                check_parity(spec, shape, &device)?;
+                device
+            }
             (Medium::Simulator, memory) => {
                 let nand = SimNand::new(shape.geometry()?, SimOptions::default());
                 let nand = nand.map_err(|error| Error::medium(format!("cannot open {spec}"), &error))?;
@@ -84,6 +88,17 @@ fn open_alone(spec: &Spec, flash: &Flash, path: &Path, access: Access) -> Result
         }
         _ => volume_error(what(), &error),
     })
+}
+
+/// Whether the volume has the parity that the spec says, if it says one: it is chosen once.
+fn check_parity(spec: &Spec, shape: &Shape, device: &FlashDevice) -> Result<()> {
+    let (most, usual) = device.parity_pages();
+    let there = Parity { most, usual };
+    if shape.parity.is_none_or(|said| said == there) {
+        return Ok(());
+    }
+    Err(Error::new(Class::Usage, format!("cannot open {spec}"), format!("the volume has parity={there}"))
+        .hint("leave parity out: only `onode mkfs --parity` gives a volume another one"))
 }
 
 /// How a volume on flash with these policies is mounted.

@@ -21,8 +21,10 @@ use onode_base::ErrorKind;
 use onode_base::size::{exact_size, human_size};
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};
 use onode_media::image::OpenMode;
+use onode_media::pmem::LINE_BYTES;
 use onode_media::real::{Flushing, Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
 use onode_media::{MediaErrorKind, Nand, Pmem};
+use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -185,9 +187,29 @@ fn is_cut_short(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(is_short) && is_blank_or_ours(&first())
 }
 
+/// A memory in a file that was cut within a line of the processor gets the rest of it: what it says
+/// of its own length tells that the remainder is gone.
+fn complete_line(path: &Path) -> Result<()> {
+    let failed = |error: &std::io::Error| Error::host_file("look at", path, error);
+    let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    let whole = metadata.len().next_multiple_of(LINE_BYTES);
+    if !metadata.is_file() || whole == metadata.len() {
+        return Ok(());
+    }
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(2 * LINE_BYTES).read_to_end(&mut start));
+    read.map_err(|error| failed(&error))?;
+    if is_blank_or_ours(&start) {
+        let file = std::fs::OpenOptions::new().write(true).open(path);
+        file.and_then(|file| file.set_len(whole)).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
 /// The memory at `path`; a new one of `bytes` if there is none, or one too short to hold anything.
 fn there_or_new(path: &Path, bytes: u64) -> Result<onode_media::Result<Box<dyn Pmem>>> {
     if path.exists() && !is_cut_short(path) {
+        complete_line(path)?;
         return Ok(open_memory(Opening::Existing, Some(path), bytes));
     }
     if path.exists() {
