@@ -2,6 +2,7 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
+use onode_fs::{Caller, InodeNumber, OpenFlags, SetAttributes};
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()
@@ -178,4 +179,40 @@ fn a_read_only_volume_has_none() {
     let spec = Spec::from_argument(image.as_os_str()).unwrap();
     let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() }).unwrap();
     assert_eq!(volume.begin(TransactionOptions::default()).map(drop).unwrap_err().class, Class::ReadOnly);
+}
+
+/// That a file is in use without a name is not in its inode on the device.
+#[test]
+fn what_changes_a_file_that_lost_its_last_name_and_is_still_open_conflicts() {
+    type Change = fn(&Volume, InodeNumber);
+    let link: Change = |inside, file| _ = inside.files().link(file, InodeNumber::ROOT, b"b").unwrap();
+    let chmod: Change = |inside, file| {
+        let changes = SetAttributes { permissions: Some(0o600), ..SetAttributes::default() };
+        inside.files().set_attributes(&Caller::root(), file, &changes).unwrap();
+    };
+    let write: Change = |inside, _| inside.write("/a", "other").unwrap();
+    for (change, is_open_before) in [(link, false), (chmod, false), (write, false), (link, true)] {
+        let volume = ram();
+        volume.write("/a", "precious").unwrap();
+        let files = volume.files();
+        let file = files.lookup(InodeNumber::ROOT, b"a").unwrap().inode;
+        let open = || files.open(&Caller::root(), file, OpenFlags::default()).unwrap();
+        let early = is_open_before.then(open);
+        let transaction = begin(&volume);
+        change(transaction.volume(), file);
+        let handle = early.unwrap_or_else(open);
+        volume.remove_all("/a").unwrap();
+        let error = transaction.commit().unwrap_err();
+        assert_eq!(error.class, Class::Conflict, "{error}");
+        assert_eq!(files.attributes(file).unwrap().links, 0);
+        let mut buffer = [0; 8];
+        assert_eq!(files.read(file, 0, &mut buffer).map(|_| buffer).unwrap(), *b"precious");
+        let objects = volume.device().space().objects;
+        files.release(handle).unwrap();
+        files.forget(file, 1);
+        assert_eq!(volume.device().space().objects, objects - 1, "its space is free at once");
+        assert!(volume.read("/b").is_err());
+        let report = onode_fs::check::check(volume.device()).unwrap();
+        assert_eq!(report.findings, []);
+    }
 }

@@ -109,7 +109,9 @@ impl FileSystem {
                 // Somebody else took it away.
                 state.clean(number.0);
                 let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
+                let was_orphan = std::mem::take(&mut node.is_orphan);
                 (node.inode.links, node.removed, node.seen) = (0, true, seen);
+                state.orphans = state.orphans.saturating_sub(u64::from(was_orphan));
                 if !state.is_referenced(number.0) {
                     state.drop_node(number.0);
                 }
@@ -127,6 +129,9 @@ impl Node {
         self.advice = None;
         let before = self.inode;
         self.inode = found.inode;
+        if self.is_orphan {
+            self.inode.links = 0;
+        }
         if self.inode_dirty || self.access_dirty {
             self.inode.accessed = before.accessed.max(found.inode.accessed);
         }

@@ -256,11 +256,9 @@ impl Transactions {
 
     fn make_true(&self, held: &Held) -> onode_fs::Result<Vec<ChangedFile>> {
         let own = held.volume().files().settle_view()?;
-        let changed = self.files.take_over(held.start(), own, || {
-            let changed = held.view().make_true(Durability::Durable)?;
-            let objects = changed.iter().map(|one| one.object).collect();
-            Ok((changed, objects))
-        })?;
+        let objects = held.view().changed_objects();
+        let make_true = || held.view().make_true(Durability::Durable);
+        let changed = self.files.take_over(held.start(), own, &objects, make_true)?;
         Ok(changed.iter().map(|one| self.changed_file(one)).collect())
     }
 

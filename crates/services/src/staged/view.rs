@@ -158,6 +158,12 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         self.state().shadows.is_empty()
     }
 
+    /// The objects that it changed.
+    #[must_use]
+    pub fn changed_objects(&self) -> Vec<ObjectId> {
+        self.state().shadows.keys().copied().collect()
+    }
+
     /// Memory that its changes take.
     #[must_use]
     pub fn bytes(&self) -> usize {
