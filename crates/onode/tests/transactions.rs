@@ -216,3 +216,22 @@ fn what_changes_a_file_that_lost_its_last_name_and_is_still_open_conflicts() {
         assert_eq!(report.findings, []);
     }
 }
+
+/// What the transaction still keeps back is written when it is committed, to a file that is gone.
+#[test]
+fn a_write_to_a_file_that_others_removed_conflicts() {
+    for is_looked_at in [false, true] {
+        let volume = ram();
+        volume.write("/f", "f").unwrap();
+        let transaction = begin(&volume);
+        let inside = transaction.files();
+        let file = inside.lookup(InodeNumber::ROOT, b"f").unwrap().inode;
+        inside.write(&Caller::root(), file, 1, b"more").unwrap();
+        volume.remove_all("/f").unwrap();
+        if is_looked_at {
+            inside.attributes(file).unwrap();
+        }
+        let error = transaction.commit().unwrap_err();
+        assert_eq!(error.class, Class::Conflict, "{error}");
+    }
+}
