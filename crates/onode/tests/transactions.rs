@@ -2,7 +2,8 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
-use onode_fs::{Caller, InodeNumber, OpenFlags, SetAttributes};
+use onode_base::Timestamp;
+use onode_fs::{Caller, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()
@@ -234,4 +235,26 @@ fn a_write_to_a_file_that_others_removed_conflicts() {
         let error = transaction.commit().unwrap_err();
         assert_eq!(error.class, Class::Conflict, "{error}");
     }
+}
+
+/// What others change of such a directory is no change of where it is.
+#[test]
+fn a_directory_that_is_renamed_may_be_read_and_filled_meanwhile() {
+    let volume = ram();
+    volume.create_dir_all("/p/d").unwrap();
+    volume.create_dir_all("/q").unwrap();
+    let transaction = begin(&volume);
+    transaction.volume().rename("/p/d", "/q/d").unwrap();
+    let files = volume.files();
+    let directory = files.resolve(b"/p/d", Follow::Yes).unwrap();
+    let accessed = Some(SetTime::At(Timestamp { seconds: 2_000_000_000, nanoseconds: 0 }));
+    let times = SetAttributes { accessed, ..SetAttributes::default() };
+    files.set_attributes(&Caller::root(), directory, &times).unwrap();
+    volume.write("/p/d/new", "n").unwrap();
+    volume.create_dir_all("/p/d/sub").unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(volume.read("/q/d/new").unwrap(), b"n");
+    assert!(volume.read_dir("/q/d/sub").is_ok() && volume.read_dir("/p/d").is_err());
+    let report = onode_fs::check::check(volume.device()).unwrap();
+    assert_eq!(report.findings, []);
 }
