@@ -3,7 +3,7 @@
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
 use onode_base::Timestamp;
-use onode_fs::{Caller, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
+use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()
@@ -257,4 +257,47 @@ fn a_directory_that_is_renamed_may_be_read_and_filled_meanwhile() {
     assert!(volume.read_dir("/q/d/sub").is_ok() && volume.read_dir("/p/d").is_err());
     let report = onode_fs::check::check(volume.device()).unwrap();
     assert_eq!(report.findings, []);
+}
+
+/// The list that it made before does not hide that. Content that was read after a change is still
+/// content of which it saw something before.
+#[test]
+fn a_transaction_sees_what_others_commit_of_files_that_it_has_not_changed() {
+    for reads_changed in [false, true] {
+        let volume = ram();
+        for name in ["/f", "/g", "/i", "/own"] {
+            volume.write(name, "old").unwrap();
+        }
+        volume.write("/new", "newer").unwrap();
+        let transaction = begin(&volume);
+        let inside = transaction.files();
+        let find = |name: &[u8]| inside.lookup(InodeNumber::ROOT, name);
+        let [f, g, _, own] = [b"f".as_slice(), b"g", b"i", b"own"].map(|name| find(name).unwrap().inode);
+        inside.write(&Caller::root(), own, 3, b" and mine").unwrap();
+        volume.rename("/new", "/f").unwrap();
+        let there = volume.files();
+        there.write(&Caller::root(), g, 3, b" and longer").unwrap();
+        there.sync().unwrap();
+        volume.remove_all("/i").unwrap();
+        let found = find(b"f").unwrap();
+        assert!(found.inode != f && found.size == 5, "{found:?}");
+        assert_eq!(inside.attributes(g).unwrap().size, 14);
+        assert_eq!(find(b"i").unwrap_err().kind, ErrorKind::NotFound);
+        let read = |file| {
+            let mut buffer = vec![0; 20];
+            let length = inside.read(file, 0, &mut buffer).unwrap();
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
+        assert_eq!((read(found.inode).as_str(), read(own).as_str()), ("newer", "old and mine"));
+        if reads_changed {
+            assert_eq!(read(g), "old and longer");
+            assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+            continue;
+        }
+        transaction.commit().unwrap();
+        assert_eq!(volume.read("/own").unwrap(), b"old and mine");
+        assert_eq!(volume.read("/g").unwrap(), b"old and longer");
+        let report = onode_fs::check::check(volume.device()).unwrap();
+        assert_eq!(report.findings, []);
+    }
 }

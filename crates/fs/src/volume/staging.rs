@@ -39,13 +39,20 @@ pub fn name_of_entry(stored: &[u8]) -> Option<Vec<u8>> {
 
 impl FileSystem {
     /// Mounts the volume on a view of the device of another file system. That one's open files
-    /// without a name are left alone.
+    /// without a name are left alone. `changes` tells a number that is another one than the time
+    /// before if others have changed something that the view shows.
     ///
     /// # Errors
     /// As [`mount`](Self::mount).
-    pub fn mount_view(view: Arc<dyn ObjectDevice>, clock: Arc<dyn Clock>, options: Options) -> Result<Self> {
+    pub fn mount_view(
+        view: Arc<dyn ObjectDevice>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        changes: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<Self> {
         let hash = crate::names::slots::NameHash::new(VolumeInfo::load(view.as_ref())?.hash_key);
-        let files = Self::assemble(view, clock, options, hash)?;
+        let mut files = Self::assemble(view, clock, options, hash)?;
+        files.changes_below = Some(Box::new(changes));
         files.lock().quotas.is_view = true;
         Ok(files)
     }

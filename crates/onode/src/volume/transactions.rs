@@ -164,7 +164,9 @@ impl Transactions {
         let view = Arc::new(self.staged.begin_beside(self.files.set_aside())?);
         let mount = held::options(self.files.options());
         let device: Arc<dyn ObjectDevice> = view.clone();
-        let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount)?;
+        let below = Arc::clone(&view);
+        let changes = move || below.changes_of_others();
+        let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount, changes)?;
         let volume = Volume::of_files(&self.spec, Arc::new(files));
         Ok(Held::new(id, options, self.clock.now(), held::Viewed { view, volume, start }))
     }

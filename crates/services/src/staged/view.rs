@@ -165,6 +165,13 @@ impl<D: ObjectDevice + ?Sized> View<D> {
         self.state().shadows.keys().copied().collect()
     }
 
+    /// A number that is another one than the time before if somebody else has changed something
+    /// that the view shows.
+    #[must_use]
+    pub fn changes_of_others(&self) -> u64 {
+        self.staged.watch.lock().count()
+    }
+
     /// Whether somebody else has changed an object since the view was begun.
     #[must_use]
     pub fn is_changed_by_others(&self, object: ObjectId) -> bool {
