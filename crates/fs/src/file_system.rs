@@ -31,6 +31,9 @@ pub(crate) const BLOCK_BYTES: u32 = 4096;
 /// What one more file costs at least, for the number of files there could still be.
 const LEAST_FILE_BYTES: u64 = 256;
 
+/// Tells a number that is another one than the time before if others have changed something since.
+pub(crate) type ChangesBelow = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// A mounted file system. All methods may be called from many threads at once.
 pub struct FileSystem {
     pub(crate) device: Arc<dyn ObjectDevice>,
@@ -42,6 +45,8 @@ pub struct FileSystem {
     pub(crate) transaction_bytes: usize,
     pub(crate) scrub: Mutex<ScrubState, rank::FileSystemScrub>,
     pub(crate) state: Mutex<State, rank::FileSystemState>,
+    /// Of a view: how much of what it shows others have changed so far.
+    pub(crate) changes_below: Option<ChangesBelow>,
     /// The device takes no changes any more, as far as was heard.
     device_read_only: AtomicBool,
 }
@@ -104,8 +109,19 @@ impl FileSystem {
         let inodes = volume.inodes();
         let transaction_bytes = info.transaction_bytes.max(BLOCK_BYTES as usize);
         let device_read_only = AtomicBool::new(false);
-        let file_system =
-            Self { device, clock, options, volume, inodes, hash, transaction_bytes, scrub, state, device_read_only };
+        let file_system = Self {
+            device,
+            clock,
+            options,
+            volume,
+            inodes,
+            hash,
+            transaction_bytes,
+            scrub,
+            state,
+            changes_below: None,
+            device_read_only,
+        };
         file_system.node(&mut file_system.lock(), InodeNumber::ROOT)?;
         file_system.load_quotas(&mut file_system.lock())?;
         Ok(file_system)

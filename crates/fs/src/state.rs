@@ -80,6 +80,9 @@ pub(crate) struct Node {
     pub failures_told: u64,
     /// The object is gone from the device; only the memory of it answers.
     pub removed: bool,
+    /// It lost its last name here and is still in use. The device need not know: its inode there
+    /// may still have a link, and only the list of orphans tells.
+    pub is_orphan: bool,
     /// Used since the last sweep.
     pub used: bool,
     /// What [`State::seen`] was when it was last read from the device.
@@ -110,6 +113,7 @@ impl Node {
             failure: None,
             failures_told: 0,
             removed: false,
+            is_orphan: false,
             used: true,
             seen: 0,
             advice: None,
@@ -163,7 +167,7 @@ impl Node {
 
     /// Whether all that is known of it can be read again.
     fn can_go(&self) -> bool {
-        let is_whole = !self.removed && self.inode.links > 0 && self.failures_told == self.failures;
+        let is_whole = !self.removed && !self.is_orphan && self.failures_told == self.failures;
         is_whole && self.opens == 0 && !self.is_dirty() && self.dirty_since.is_none() && !self.rewritten
     }
 

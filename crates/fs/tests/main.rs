@@ -7,6 +7,7 @@ mod common;
 mod directories;
 mod hints;
 mod model;
+mod orphans;
 mod paths;
 mod placement;
 mod promises;

@@ -6,6 +6,7 @@ mod check;
 mod common;
 mod directories;
 mod model;
+mod orphans;
 mod paths;
 mod promises;
 mod quota;

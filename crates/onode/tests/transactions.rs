@@ -2,6 +2,8 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
+use onode_base::Timestamp;
+use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()
@@ -178,4 +180,124 @@ fn a_read_only_volume_has_none() {
     let spec = Spec::from_argument(image.as_os_str()).unwrap();
     let volume = Volume::open(&spec, MountOptions { read_only: true, ..MountOptions::default() }).unwrap();
     assert_eq!(volume.begin(TransactionOptions::default()).map(drop).unwrap_err().class, Class::ReadOnly);
+}
+
+/// That a file is in use without a name is not in its inode on the device.
+#[test]
+fn what_changes_a_file_that_lost_its_last_name_and_is_still_open_conflicts() {
+    type Change = fn(&Volume, InodeNumber);
+    let link: Change = |inside, file| _ = inside.files().link(file, InodeNumber::ROOT, b"b").unwrap();
+    let chmod: Change = |inside, file| {
+        let changes = SetAttributes { permissions: Some(0o600), ..SetAttributes::default() };
+        inside.files().set_attributes(&Caller::root(), file, &changes).unwrap();
+    };
+    let write: Change = |inside, _| inside.write("/a", "other").unwrap();
+    for (change, is_open_before) in [(link, false), (chmod, false), (write, false), (link, true)] {
+        let volume = ram();
+        volume.write("/a", "precious").unwrap();
+        let files = volume.files();
+        let file = files.lookup(InodeNumber::ROOT, b"a").unwrap().inode;
+        let open = || files.open(&Caller::root(), file, OpenFlags::default()).unwrap();
+        let early = is_open_before.then(open);
+        let transaction = begin(&volume);
+        change(transaction.volume(), file);
+        let handle = early.unwrap_or_else(open);
+        volume.remove_all("/a").unwrap();
+        let error = transaction.commit().unwrap_err();
+        assert_eq!(error.class, Class::Conflict, "{error}");
+        assert_eq!(files.attributes(file).unwrap().links, 0);
+        let mut buffer = [0; 8];
+        assert_eq!(files.read(file, 0, &mut buffer).map(|_| buffer).unwrap(), *b"precious");
+        let objects = volume.device().space().objects;
+        files.release(handle).unwrap();
+        files.forget(file, 1);
+        assert_eq!(volume.device().space().objects, objects - 1, "its space is free at once");
+        assert!(volume.read("/b").is_err());
+        let report = onode_fs::check::check(volume.device()).unwrap();
+        assert_eq!(report.findings, []);
+    }
+}
+
+/// What the transaction still keeps back is written when it is committed, to a file that is gone.
+#[test]
+fn a_write_to_a_file_that_others_removed_conflicts() {
+    for is_looked_at in [false, true] {
+        let volume = ram();
+        volume.write("/f", "f").unwrap();
+        let transaction = begin(&volume);
+        let inside = transaction.files();
+        let file = inside.lookup(InodeNumber::ROOT, b"f").unwrap().inode;
+        inside.write(&Caller::root(), file, 1, b"more").unwrap();
+        volume.remove_all("/f").unwrap();
+        if is_looked_at {
+            inside.attributes(file).unwrap();
+        }
+        let error = transaction.commit().unwrap_err();
+        assert_eq!(error.class, Class::Conflict, "{error}");
+    }
+}
+
+/// What others change of such a directory is no change of where it is.
+#[test]
+fn a_directory_that_is_renamed_may_be_read_and_filled_meanwhile() {
+    let volume = ram();
+    volume.create_dir_all("/p/d").unwrap();
+    volume.create_dir_all("/q").unwrap();
+    let transaction = begin(&volume);
+    transaction.volume().rename("/p/d", "/q/d").unwrap();
+    let files = volume.files();
+    let directory = files.resolve(b"/p/d", Follow::Yes).unwrap();
+    let accessed = Some(SetTime::At(Timestamp { seconds: 2_000_000_000, nanoseconds: 0 }));
+    let times = SetAttributes { accessed, ..SetAttributes::default() };
+    files.set_attributes(&Caller::root(), directory, &times).unwrap();
+    volume.write("/p/d/new", "n").unwrap();
+    volume.create_dir_all("/p/d/sub").unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(volume.read("/q/d/new").unwrap(), b"n");
+    assert!(volume.read_dir("/q/d/sub").is_ok() && volume.read_dir("/p/d").is_err());
+    let report = onode_fs::check::check(volume.device()).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+/// The list that it made before does not hide that. Content that was read after a change is still
+/// content of which it saw something before.
+#[test]
+fn a_transaction_sees_what_others_commit_of_files_that_it_has_not_changed() {
+    for reads_changed in [false, true] {
+        let volume = ram();
+        for name in ["/f", "/g", "/i", "/own"] {
+            volume.write(name, "old").unwrap();
+        }
+        volume.write("/new", "newer").unwrap();
+        let transaction = begin(&volume);
+        let inside = transaction.files();
+        let find = |name: &[u8]| inside.lookup(InodeNumber::ROOT, name);
+        let [f, g, _, own] = [b"f".as_slice(), b"g", b"i", b"own"].map(|name| find(name).unwrap().inode);
+        inside.write(&Caller::root(), own, 3, b" and mine").unwrap();
+        volume.rename("/new", "/f").unwrap();
+        let there = volume.files();
+        there.write(&Caller::root(), g, 3, b" and longer").unwrap();
+        there.sync().unwrap();
+        volume.remove_all("/i").unwrap();
+        let found = find(b"f").unwrap();
+        assert!(found.inode != f && found.size == 5, "{found:?}");
+        assert_eq!(inside.attributes(g).unwrap().size, 14);
+        assert_eq!(find(b"i").unwrap_err().kind, ErrorKind::NotFound);
+        let read = |file| {
+            let mut buffer = vec![0; 20];
+            let length = inside.read(file, 0, &mut buffer).unwrap();
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
+        assert_eq!((read(found.inode).as_str(), read(own).as_str()), ("newer", "old and mine"));
+        if reads_changed {
+            assert_eq!(read(g), "old and longer");
+            assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+            continue;
+        }
+        transaction.commit().unwrap();
+        assert_eq!(volume.read("/own").unwrap(), b"old and mine");
+        assert_eq!(volume.read("/g").unwrap(), b"old and longer");
+        let report = onode_fs::check::check(volume.device()).unwrap();
+        assert_eq!(report.findings, []);
+    }
 }

@@ -15,8 +15,7 @@ pub fn merge_inodes(before: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>
 
 fn merge(before: &Inode, ours: &Inode, theirs: &Inode) -> Option<Inode> {
     let is_same = |of: fn(&Inode) -> u64| of(before) == of(ours) && of(before) == of(theirs);
-    // Where a directory is must not change on either side: two moves may make a circle.
-    let is_kept = is_same(|it| it.file_type as u64) && is_same(|it| it.parent) && before.created == theirs.created;
+    let is_kept = is_same(|it| it.file_type as u64) && before.created == theirs.created;
     if !is_kept || before.created != ours.created {
         return None;
     }
@@ -37,6 +36,8 @@ fn merge(before: &Inode, ours: &Inode, theirs: &Inode) -> Option<Inode> {
         modified: ours.modified.max(theirs.modified),
         changed: ours.changed.max(theirs.changed),
         accessed: ours.accessed.max(theirs.accessed),
+        // Both may have moved directories, which may make a circle: that is refused before.
+        parent: changed(before.parent, ours.parent, theirs.parent)?,
         entries: sum(before.entries, ours.entries, theirs.entries)?,
         has_xattrs: ours.has_xattrs || theirs.has_xattrs,
         tree: changed(before.tree, ours.tree, theirs.tree)?,
@@ -78,7 +79,11 @@ mod tests {
         assert_eq!(bytes.as_deref().and_then(Inode::decode), Some(merged));
         ours.permissions = 0o711;
         assert_eq!(merge(&before, &ours, &theirs), None);
-        assert_eq!(merge(&before, &Inode { parent: 2, ..before }, &Inode { entries: 11, ..before }), None);
+        let moved = Inode { parent: 2, ..before };
+        let read = Inode { accessed: at(9), entries: 11, ..before };
+        let both = Inode { parent: 2, accessed: at(9), entries: 11, ..before };
+        assert_eq!((merge(&before, &moved, &read), merge(&before, &read, &moved)), (Some(both), Some(both)));
+        assert_eq!(merge(&before, &moved, &Inode { parent: 3, ..before }), None);
         let file = Inode::new(FileType::Regular, 0o644, at(5));
         assert_eq!(merge(&file, &Inode { links: 2, ..file }, &Inode { links: 3, ..file }), None);
         assert_eq!(merge_inodes(&before.encode(), b"", &theirs.encode()), None);

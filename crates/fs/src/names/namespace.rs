@@ -87,7 +87,7 @@ impl FileSystem {
     pub fn forget(&self, number: InodeNumber, count: u64) {
         let mut state = self.state.lock();
         state.lookups.take(number.0, count);
-        if state.nodes.get(&number.0).is_some_and(|node| node.removed || node.inode.links == 0) {
+        if state.nodes.get(&number.0).is_some_and(|node| node.removed || node.is_orphan) {
             self.let_go(&mut self.take_turn(state), number);
         }
     }
@@ -238,8 +238,9 @@ impl FileSystem {
         Self::add_orphan(&mut transaction, number);
         self.commit(state, transaction)?;
         inode.links = 0;
-        state.orphans += 1;
-        Ok(Self::admit_new(state, number, inode, what, true))
+        let attributes = Self::admit_new(state, number, inode, what, true);
+        Self::note_orphan(state, number);
+        Ok(attributes)
     }
 
     /// Adds the new object with its inode, target and inherited ACLs to the transaction.
@@ -342,7 +343,8 @@ impl FileSystem {
     /// Gives a file one more name. Counts as a lookup.
     ///
     /// # Errors
-    /// `NotPermitted` for a directory, `TooManyLinks`, `Exists`; as [`lookup`](Self::lookup).
+    /// `NotPermitted` for a directory, `TooManyLinks`, `Exists`; `NotFound` for a file that was
+    /// removed, or whose last name another process took; as [`lookup`](Self::lookup).
     pub fn link(&self, number: InodeNumber, parent: InodeNumber, name: &[u8]) -> Result<Attributes> {
         self.check_writable()?;
         let state = &mut *self.lock();
@@ -352,12 +354,15 @@ impl FileSystem {
         if node.removed {
             return Err(Error::of(ErrorKind::NotFound, number, "the file was removed"));
         }
-        let mut inode = node.inode;
+        let (mut inode, was_orphan) = (node.inode, node.is_orphan);
         if inode.is_directory() {
             return Err(Error::of(ErrorKind::NotPermitted, number, "a directory has one name only"));
         }
         if inode.links >= LINKS_MAX {
             return Err(Error::of(ErrorKind::TooManyLinks, number, ""));
+        }
+        if !was_orphan {
+            self.refuse_orphan_of_others(number)?;
         }
         Self::check_tree(state, number, &inode, &directory)?;
         self.check_keys(state, number, parent)?;
@@ -368,7 +373,6 @@ impl FileSystem {
         self.write_back_file(state, number)?;
         let now = self.now();
         let mut transaction = Transaction::new();
-        let was_orphan = inode.links == 0;
         if was_orphan {
             Self::remove_orphan_mark(&mut transaction, number);
         }
@@ -383,9 +387,11 @@ impl FileSystem {
         self.commit(state, transaction)?;
         self.set_inode(state, parent, directory);
         self.set_inode(state, number, inode);
+        if was_orphan {
+            Self::forget_orphan(state, number);
+        }
         self.cache_name(state, parent, name, CachedName { inode: number.0, file_type: inode.file_type });
         state.statistics.changes += 1;
-        state.orphans = state.orphans.saturating_sub(u64::from(was_orphan));
         state.lookups.add(number.0);
         self.attributes_of(state, number)
     }

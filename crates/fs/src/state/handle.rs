@@ -72,7 +72,7 @@ impl FileSystem {
         let number = InodeNumber(state.handles.close(handle).ok_or(ErrorKind::BadHandle)?.inode);
         if let Some(node) = state.nodes.get_mut(&number.0) {
             node.opens = node.opens.saturating_sub(1);
-            if !node.is_dirty() && !node.rewritten && !node.removed && node.inode.links > 0 {
+            if !node.is_dirty() && !node.rewritten && !node.removed && !node.is_orphan {
                 return Ok(());
             }
         }

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
+use crate::inodes::inode::Inode;
 use crate::inodes::xattr;
 use crate::state::State;
 use crate::types::InodeNumber;
@@ -44,6 +45,32 @@ impl FileSystem {
 
     pub(crate) fn remove_orphan_mark(transaction: &mut Transaction, number: InodeNumber) {
         transaction.remove_attribute(VOLUME, orphan_key(number.0));
+    }
+
+    /// Notes that a file has no name and stays for those who use it.
+    pub(crate) fn note_orphan(state: &mut State, number: InodeNumber) {
+        let Some(node) = state.nodes.get_mut(&number.0) else { return };
+        node.inode.links = 0;
+        node.is_orphan = true;
+        state.orphans += 1;
+    }
+
+    /// Notes that a file that had no name has one, or is gone.
+    pub(crate) fn forget_orphan(state: &mut State, number: InodeNumber) {
+        if let Some(node) = state.nodes.get_mut(&number.0) {
+            node.is_orphan = false;
+        }
+        state.unlisted.remove(&number.0);
+        state.orphans = state.orphans.saturating_sub(1);
+    }
+
+    /// Refuses a new name for a file without one that another process removes with its last use
+    /// there.
+    pub(crate) fn refuse_orphan_of_others(&self, number: InodeNumber) -> Result<()> {
+        if self.device.share().is_some() && self.device.attribute(VOLUME, orphan_key(number.0))?.is_some() {
+            return Err(Error::of(ErrorKind::NotFound, number, "another process has removed the file"));
+        }
+        Ok(())
     }
 
     /// Whether the object of a file without a name must stay for those who use it.
@@ -149,8 +176,7 @@ impl FileSystem {
         match ended {
             Ended::No => node.inode.links = node.inode.links.saturating_sub(1),
             Ended::Orphan => {
-                node.inode.links = 0;
-                state.orphans += 1;
+                Self::note_orphan(state, number);
                 state.last_orphan = Some(now);
             }
             Ended::Removed => {
@@ -175,14 +201,15 @@ impl FileSystem {
     /// Called when a use or handle was given back.
     pub(crate) fn let_go(&self, state: &mut State, number: InodeNumber) {
         let Some(node) = state.nodes.get(&number.0) else { return };
-        let (removed, inode) = (node.removed, node.inode);
+        let (removed, is_orphan, inode) = (node.removed, node.is_orphan, node.inode);
         if removed {
             if !state.is_referenced(number.0) {
                 state.drop_node(number.0);
             }
             return;
         }
-        if inode.links > 0 || self.is_in_use(state, number) {
+        // One that another process or a transaction has left without a name is for them to remove.
+        if !is_orphan || self.is_in_use(state, number) {
             return;
         }
         let has_xattrs = inode.has_xattrs;
@@ -191,7 +218,7 @@ impl FileSystem {
         Self::remove_orphan_mark(&mut transaction, number);
         state.unlisted.remove(&number.0);
         if prepared.is_ok() && self.commit(state, transaction).is_ok() {
-            state.orphans = state.orphans.saturating_sub(1);
+            Self::forget_orphan(state, number);
             self.object_gone(state, number);
         } else {
             // What snapshots keep of it may need room that there is not.
@@ -211,7 +238,7 @@ impl FileSystem {
                 return;
             }
             state.unremoved.pop_first();
-            state.orphans = state.orphans.saturating_sub(1);
+            Self::forget_orphan(state, InodeNumber(number));
             self.object_gone(state, InodeNumber(number));
         }
     }
@@ -264,9 +291,15 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Adds the removal of what there is of a listed orphan; the list may be wrong.
+    /// Adds the removal of what there is of a listed orphan; the list may be wrong. An orphan has
+    /// no link, or the one that it had when it was listed: more are names that it was given later,
+    /// and what has a name stays.
     fn remove_orphan(&self, object: ObjectId, transaction: &mut Transaction) -> Result<()> {
         if self.inodes.file_of(object).is_some() {
+            return Ok(());
+        }
+        let has_names = |inode: Inode| !inode.is_directory() && inode.links > 1;
+        if self.inodes.load(self.device.as_ref(), object)?.sound().is_some_and(has_names) {
             return Ok(());
         }
         let inode = self.inodes.object(object);

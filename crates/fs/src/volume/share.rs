@@ -59,7 +59,10 @@ impl FileSystem {
     #[inline]
     pub(crate) fn take_turn<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
         let share = self.device.share();
-        let seen = share.map_or(0, Share::begin);
+        let seen = match &self.changes_below {
+            Some(changes) => changes(),
+            None => share.map_or(0, Share::begin),
+        };
         if seen != state.seen {
             state.seen = seen;
             self.look_again(&mut state);
@@ -77,12 +80,22 @@ impl FileSystem {
         self.writes_through() || self.device.share().is_some()
     }
 
-    /// Others have changed something. What is dirty here is put on top of it now; the rest is
-    /// looked up when it is used.
+    /// Others have changed something. What is dirty here is put on top of it now, of a view it
+    /// stays as it is; the rest is looked up when it is used.
     #[cold]
     fn look_again(&self, state: &mut State) {
         state.names.clear();
         let dirty: Vec<u64> = state.dirty().collect();
+        if self.changes_below.is_some() {
+            // What a transaction has changed is its own.
+            let seen = state.seen;
+            for number in dirty {
+                if let Some(node) = state.nodes.get_mut(&number) {
+                    node.seen = seen;
+                }
+            }
+            return;
+        }
         for number in dirty {
             // What cannot be read now is asked for again when it is used.
             let _ = self.refresh(state, InodeNumber(number));
@@ -109,7 +122,9 @@ impl FileSystem {
                 // Somebody else took it away.
                 state.clean(number.0);
                 let Some(node) = state.nodes.get_mut(&number.0) else { return Ok(()) };
+                let was_orphan = std::mem::take(&mut node.is_orphan);
                 (node.inode.links, node.removed, node.seen) = (0, true, seen);
+                state.orphans = state.orphans.saturating_sub(u64::from(was_orphan));
                 if !state.is_referenced(number.0) {
                     state.drop_node(number.0);
                 }
@@ -127,6 +142,9 @@ impl Node {
         self.advice = None;
         let before = self.inode;
         self.inode = found.inode;
+        if self.is_orphan {
+            self.inode.links = 0;
+        }
         if self.inode_dirty || self.access_dirty {
             self.inode.accessed = before.accessed.max(found.inode.accessed);
         }

@@ -39,13 +39,20 @@ pub fn name_of_entry(stored: &[u8]) -> Option<Vec<u8>> {
 
 impl FileSystem {
     /// Mounts the volume on a view of the device of another file system. That one's open files
-    /// without a name are left alone.
+    /// without a name are left alone. `changes` tells a number that is another one than the time
+    /// before if others have changed something that the view shows.
     ///
     /// # Errors
     /// As [`mount`](Self::mount).
-    pub fn mount_view(view: Arc<dyn ObjectDevice>, clock: Arc<dyn Clock>, options: Options) -> Result<Self> {
+    pub fn mount_view(
+        view: Arc<dyn ObjectDevice>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        changes: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<Self> {
         let hash = crate::names::slots::NameHash::new(VolumeInfo::load(view.as_ref())?.hash_key);
-        let files = Self::assemble(view, clock, options, hash)?;
+        let mut files = Self::assemble(view, clock, options, hash)?;
+        files.changes_below = Some(Box::new(changes));
         files.lock().quotas.is_view = true;
         Ok(files)
     }
@@ -86,8 +93,8 @@ impl FileSystem {
     pub fn settle_view(&self) -> Result<u64> {
         let state = &mut *self.lock();
         self.write_back_all(state)?;
-        let is_orphan = |number: &u64| state.nodes.get(number).is_some_and(|it| it.inode.links == 0 && !it.removed);
-        let orphans: Vec<u64> = state.nodes.keys().copied().filter(is_orphan).collect();
+        let orphans = state.nodes.iter().filter(|(_, node)| node.is_orphan && !node.removed);
+        let orphans: Vec<u64> = orphans.map(|(number, _)| *number).collect();
         for number in orphans {
             if let Some(node) = state.nodes.get_mut(&number) {
                 node.opens = 0;
@@ -98,18 +105,20 @@ impl FileSystem {
         Ok(state.directory_moves)
     }
 
-    /// Has a view's changes take effect, by `commit`, which tells the objects that changed. Nothing
-    /// of this file system changes meanwhile; what it knows of these objects is looked up again.
-    /// `moves` are the directories that were renamed in the view.
+    /// Has a view's changes take effect, by `commit`, which changes `objects`. Nothing of this file
+    /// system changes meanwhile; what it knows of these objects is looked up again. `moves` are the
+    /// directories that were renamed in the view.
     ///
     /// # Errors
-    /// `Conflict` if directories were renamed here and in the view, or another process changed
-    /// something; `ReadOnly`; those of `commit`.
+    /// `Conflict` if directories were renamed here and in the view, a file that the view changed
+    /// has lost its last name here, or another process changed something; `ReadOnly`; those of
+    /// `commit`.
     pub fn take_over<T>(
         &self,
         start: ViewStart,
         moves: u64,
-        commit: impl FnOnce() -> onode_object::Result<(T, Vec<ObjectId>)>,
+        objects: &[ObjectId],
+        commit: impl FnOnce() -> onode_object::Result<T>,
     ) -> Result<T> {
         self.check_writable()?;
         let state = &mut *self.lock();
@@ -126,13 +135,20 @@ impl FileSystem {
             let why = "limits were set or removed while the transaction was open";
             return Err(Error::new(ErrorKind::Conflict, why));
         }
-        let (told, objects) = self.heard(commit())?;
+        // Of a file that is in use without a name the device has the inode as it was before.
+        let is_orphan = |number: &InodeNumber| state.nodes.get(&number.0).is_some_and(|node| node.is_orphan);
+        let mut files = objects.iter().map(|object| self.file_of_object(*object));
+        if let Some(number) = files.find(is_orphan) {
+            let why = "somebody else has removed a file that the transaction changed";
+            return Err(Error::of(ErrorKind::Conflict, number, why));
+        }
+        let told = self.heard(commit())?;
         state.directory_moves += moves;
         state.space = 0;
         state.names.clear();
         let is_counted = state.quotas.is_on();
         for object in objects {
-            self.look_again_at(state, object);
+            self.look_again_at(state, *object);
         }
         if is_counted {
             self.reread_quotas(state)?;

@@ -1,6 +1,7 @@
 //! What the tests share: a volume in memory and a few short calls.
 
 pub mod recorder;
+pub mod shared;
 
 use onode_base::clock::ManualClock;
 use onode_fs::{

@@ -164,7 +164,9 @@ impl Transactions {
         let view = Arc::new(self.staged.begin_beside(self.files.set_aside())?);
         let mount = held::options(self.files.options());
         let device: Arc<dyn ObjectDevice> = view.clone();
-        let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount)?;
+        let below = Arc::clone(&view);
+        let changes = move || below.changes_of_others();
+        let files = FileSystem::mount_view(device, Arc::clone(&self.clock), mount, changes)?;
         let volume = Volume::of_files(&self.spec, Arc::new(files));
         Ok(Held::new(id, options, self.clock.now(), held::Viewed { view, volume, start }))
     }
@@ -255,13 +257,24 @@ impl Transactions {
     }
 
     fn make_true(&self, held: &Held) -> onode_fs::Result<Vec<ChangedFile>> {
-        let own = held.volume().files().settle_view()?;
-        let changed = self.files.take_over(held.start(), own, || {
-            let changed = held.view().make_true(Durability::Durable)?;
-            let objects = changed.iter().map(|one| one.object).collect();
-            Ok((changed, objects))
-        })?;
+        let own = held.volume().files().settle_view().map_err(|error| Self::told_by_others(held, error))?;
+        let objects = held.view().changed_objects();
+        let make_true = || held.view().make_true(Durability::Durable);
+        let changed = self.files.take_over(held.start(), own, &objects, make_true)?;
         Ok(changed.iter().map(|one| self.changed_file(one)).collect())
+    }
+
+    /// That a file is gone to which something was still to be written is a conflict if others have
+    /// removed it.
+    fn told_by_others(held: &Held, error: onode_fs::Error) -> onode_fs::Error {
+        let is_gone = matches!(error.kind, ErrorKind::NotFound | ErrorKind::Stale);
+        match error.inode.filter(|inode| is_gone && held.view().is_changed_by_others(inode.object())) {
+            Some(inode) => {
+                let why = "somebody else has removed it since the transaction began";
+                onode_fs::Error::of(ErrorKind::Conflict, inode, why)
+            }
+            None => error,
+        }
     }
 
     fn changed_file(&self, changed: &ChangedObject) -> ChangedFile {

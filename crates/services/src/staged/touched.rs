@@ -92,6 +92,11 @@ impl Touched {
         self.objects.get(&object)?.attributes.get(&key)?.value.as_deref()
     }
 
+    /// The count of changes when the view was begun.
+    pub(crate) const fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// Since when an object is known.
     pub(crate) fn since(&self, object: ObjectId) -> u64 {
         self.objects.get(&object).map_or(self.begun, |touch| touch.since)

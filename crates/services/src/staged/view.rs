@@ -12,6 +12,7 @@ use crate::staged::Staged;
 use crate::staged::apply::unreadable;
 use crate::staged::shadow::{Shadow, Shadows, Standing};
 use crate::staged::touched::Touched;
+use crate::staged::watch::WatchedPart;
 use crate::turn::Turn;
 use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_object::{Error, ErrorKind, Mutation, ObjectDevice, ObjectId, Result, Transaction};
@@ -156,6 +157,26 @@ impl<D: ObjectDevice + ?Sized> View<D> {
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.state().shadows.is_empty()
+    }
+
+    /// The objects that it changed.
+    #[must_use]
+    pub fn changed_objects(&self) -> Vec<ObjectId> {
+        self.state().shadows.keys().copied().collect()
+    }
+
+    /// A number that is another one than the time before if somebody else has changed something
+    /// that the view shows.
+    #[must_use]
+    pub fn changes_of_others(&self) -> u64 {
+        self.staged.watch.lock().count()
+    }
+
+    /// Whether somebody else has changed an object since the view was begun.
+    #[must_use]
+    pub fn is_changed_by_others(&self, object: ObjectId) -> bool {
+        let begun = self.state().touched.begun();
+        self.staged.watch.lock().has_changed(object, WatchedPart::Any, begun)
     }
 
     /// Memory that its changes take.
