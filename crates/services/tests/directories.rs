@@ -4,9 +4,10 @@ use crate::common::directories::lock_and_look;
 use crate::common::keyed::{make_key, secret};
 use crate::common::secrecy::{self, HOLDERS, Witness, made, opened};
 use onode_object::{
-    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
+    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Temperature,
+    Transaction,
 };
-use onode_services::{Cost, DirectoryKeys, KeyHeader, MasterKey, NewSlot, Secret};
+use onode_services::{Cost, DirectoryKeys, KeyHeader, MasterKey, NewSlot, Secret, Staged};
 use std::sync::Arc;
 
 const INODE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
@@ -157,4 +158,38 @@ fn the_key_of_the_volume_alone_opens_nothing_of_what_is_stored() {
     device.unlock(Some(number), &secret()).unwrap();
     assert_eq!(device.read(ObjectId(30), 0, &mut bytes), Ok(100));
     assert_eq!(bytes, [7; 100]);
+}
+
+#[test]
+fn no_object_gets_a_key_while_transactions_are_open_but_what_one_of_them_made() {
+    let device = Arc::new(made(Arc::new(RamDevice::new(1 << 20))));
+    let key = make_key(&device, 1);
+    let staged = Staged::open(Arc::clone(&device), Arc::new(())).unwrap().0;
+    let commit = |on: &dyn ObjectDevice, change: &dyn Fn(&mut Transaction)| {
+        let mut transaction = Transaction::new();
+        change(&mut transaction);
+        on.commit(transaction, Durability::Durable).map_err(|error| error.kind)
+    };
+    let on: &dyn ObjectDevice = staged.as_ref();
+    let (old, keyed_before) = (on.reserve_ids(1).unwrap(), on.reserve_ids(1).unwrap());
+    commit(on, &|it| _ = it.create(old, Hints::default()).create(keyed_before, keyed(key))).unwrap();
+    let view = staged.begin().unwrap();
+    assert_eq!(commit(on, &|it| _ = it.set_hints(old, keyed(key))), Err(ErrorKind::Busy));
+    assert_eq!(commit(&view, &|it| _ = it.set_hints(old, keyed(key))), Err(ErrorKind::NotSupported));
+    // Other hints are nobody's secret, and what has the key keeps it.
+    let cold = Hints { temperature: Temperature::Cold, ..keyed(key) };
+    commit(on, &|it| _ = it.set_hints(keyed_before, cold)).unwrap();
+    commit(&view, &|it| _ = it.set_hints(old, Hints { temperature: Temperature::Cold, ..Hints::default() })).unwrap();
+    // Of what the view made nobody else knows.
+    let new = on.reserve_ids(1).unwrap();
+    commit(&view, &|it| _ = it.create(new, Hints::default())).unwrap();
+    commit(&view, &|it| _ = it.set_hints(new, keyed(key))).unwrap();
+    commit(&view, &|it| _ = it.set_attribute(new, NAME, vec![2])).unwrap();
+    view.make_true(Durability::Durable).unwrap();
+    assert_eq!(on.stat(new).unwrap().hints.encryption_key, key);
+    assert_eq!(on.attribute(new, NAME).unwrap(), Some(vec![2]));
+    device.lock(key);
+    assert_eq!(on.attribute(new, NAME).map_err(|error| error.kind), Err(ErrorKind::KeyNeeded));
+    device.unlock(Some(key), &secret()).unwrap();
+    commit(on, &|it| _ = it.set_hints(old, keyed(key))).unwrap();
 }
