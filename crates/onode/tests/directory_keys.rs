@@ -358,7 +358,7 @@ fn a_stream_takes_no_key_along() {
     volume.close().unwrap();
 }
 
-fn made_plain(path: &Path) -> Spec {
+pub fn made_plain(path: &Path) -> Spec {
     let new = Spec::parse(&format!("flash:{},{FLASH}", path.display())).unwrap();
     Volume::create(&new, &CreateOptions::default()).unwrap();
     Spec::parse(&format!("flash:{}", path.display())).unwrap()

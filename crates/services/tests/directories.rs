@@ -193,3 +193,31 @@ fn no_object_gets_a_key_while_transactions_are_open_but_what_one_of_them_made() 
     device.unlock(Some(key), &secret()).unwrap();
     commit(on, &|it| _ = it.set_hints(old, keyed(key))).unwrap();
 }
+
+#[test]
+fn what_takes_the_place_of_an_object_with_a_key_needs_none() {
+    let ram = Arc::new(RamDevice::new(1 << 20));
+    let device = made(Arc::clone(&ram));
+    let (key, object) = (make_key(&device, 1), device.reserve_ids(1).unwrap());
+    let mut transaction = Transaction::new();
+    transaction.create(object, keyed(key)).set_attribute(object, NAME, vec![1]).write(object, 0, vec![1; 5000]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.remove(object).create(object, Hints::default()).set_attribute(object, NAME, vec![2]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    for device in [device, opened(ram).unwrap()] {
+        device.lock(key);
+        let stat = device.stat(object).unwrap();
+        assert_eq!((stat.hints.encryption_key, stat.size), (0, 0));
+        assert_eq!(device.attribute(object, NAME).unwrap(), Some(vec![2]));
+        let mut transaction = Transaction::new();
+        transaction.write(object, 0, vec![3; 100]);
+        device.commit(transaction, Durability::Durable).unwrap();
+        let mut bytes = [0; 200];
+        assert_eq!(device.read(object, 0, &mut bytes), Ok(100));
+        assert_eq!(bytes[..100], [3; 100]);
+        let mut transaction = Transaction::new();
+        transaction.truncate(object, 0);
+        device.commit(transaction, Durability::Durable).unwrap();
+    }
+}
