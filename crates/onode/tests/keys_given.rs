@@ -6,6 +6,7 @@ use crate::common::Folder;
 use crate::directory_keys::{flash, key, keys, made_plain, make_directory, number, open, secret};
 use onode::{Class, InodeNumber, Spec, TransactionOptions, Volume, receive, roll_back};
 use onode_fs::{Caller, ErrorKind, Hint, XattrFlags, check};
+use onode_object::{AttributeKey, AttributeKind, Durability, ObjectDevice, ObjectId, Transaction};
 use std::io::Read;
 
 /// That nothing is wrong with a volume, with its keys and without.
@@ -136,6 +137,52 @@ fn a_volume_without_the_key_of_an_empty_directory_does_not_go_to_it() {
     assert_eq!(back(&folder, &spec, "after", false).unwrap_err().class, Class::Key);
     let volume = open(&spec);
     assert!(volume.read_dir("/empty").is_err());
+    is_sound(volume, &spec);
+}
+
+#[test]
+fn a_check_calls_nothing_lost_that_a_locked_directory_may_name() {
+    let folder = Folder::new("keys-given-check");
+    let spec = flash(&folder);
+    let volume = open(&spec);
+    let given = keys(&volume).create(&key(&secret(3))).unwrap();
+    let d = make_directory(&volume, "/", "d");
+    make_directory(&volume, "/d", "sub");
+    volume.write("/d/file", "file").unwrap();
+    volume.write("/d/sub/deep", "deep").unwrap();
+    volume.files().link(number(volume.files(), "/d/file"), InodeNumber::ROOT, b"second").unwrap();
+    volume.files().write_back().unwrap();
+    // What an earlier version made of a volume that went back: without the key in a directory that
+    // has it.
+    let device = volume.device();
+    let object = ObjectId(d.0);
+    let mut transaction = Transaction::new();
+    let mut hints = device.stat(object).unwrap().hints;
+    hints.encryption_key = given;
+    transaction.set_hints(object, hints);
+    for (key, value) in device.attributes(object, AttributeKey::new(AttributeKind::ENTRY, 0), 100).unwrap() {
+        if key.kind == AttributeKind::ENTRY {
+            transaction.set_attribute(object, key, value);
+        }
+    }
+    device.commit(transaction, Durability::Durable).unwrap();
+    assert!(check::check(device).unwrap().is_clean(), "with the key");
+    volume.close().unwrap();
+    drop(volume);
+    let device = onode::open_device(&spec, false, false).unwrap().0;
+    let report = check::check(device.as_ref()).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(report.locked, 3, "the directory, and what has no name elsewhere");
+    let repaired = onode::repair_files(&spec, device.as_ref()).unwrap();
+    assert_eq!(repaired.fixed, 0, "{repaired:?}");
+    device.close().unwrap();
+    drop(device);
+    let volume = open(&spec);
+    keys(&volume).unlock(None, &secret(3)).unwrap();
+    for (path, content) in [("/d/file", "file"), ("/d/sub/deep", "deep"), ("/second", "file")] {
+        assert_eq!(volume.read(path).unwrap(), content.as_bytes());
+    }
+    assert!(volume.read_dir("/lost+found").is_err());
     is_sound(volume, &spec);
 }
 
