@@ -80,6 +80,11 @@ impl DirectoryKeyring {
         })
     }
 
+    /// The same keys for a snapshot or a clone that is used instead of the volume.
+    pub(in crate::volume) fn of_state(&self, state: &Volume) -> Arc<Self> {
+        Self::new(Arc::clone(&self.keys), state)
+    }
+
     /// All keys in the order of their numbers.
     ///
     /// # Errors
