@@ -1,7 +1,8 @@
-//! Where directories get keys and where not: on a mount, in its clones, snapshots and transactions.
+//! Where directories get keys and where not: on a mount, in its clones, snapshots and transactions;
+//! and who unlocks them from the beginning.
 
 use crate::common::{Expect, has_fuse, is_clear, unmount};
-use crate::directory_keys::{USAGE, is_locked, made};
+use crate::directory_keys::{KEY, USAGE, is_locked, made};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::fs;
@@ -12,6 +13,51 @@ const READ_ONLY: i32 = 14;
 
 fn set_key(directory: &Path, number: &str) -> Result<(), Errno> {
     rustix::fs::setxattr(directory, "user.onode.key", number.as_bytes(), XattrFlags::empty())
+}
+
+#[test]
+fn a_flag_unlocks_what_a_mount_shows_as_an_option_does() {
+    if !has_fuse() {
+        return;
+    }
+    let made = made("keys-flag", "");
+    let other = made.place.file("other", &[9; 40]);
+    for (directory, key) in [("/alice", &made.key), ("/bob", &other)] {
+        onode!("mkdir", &made.image, directory).succeeds();
+        onode!("key", "new", &made.image, directory, "--new-key-file", key).succeeds();
+        let (content, inside) = (made.place.file("x", b"in it"), format!("{directory}/x"));
+        onode!("--unlock", key, "put", &made.image, content, inside).succeeds();
+    }
+    let mount = made.place.directory("mnt");
+    let looked_at = |shown: &[&str]| {
+        for directory in ["alice", "bob"] {
+            let found = fs::read_to_string(mount.join(directory).join("x"));
+            if shown.contains(&directory) {
+                assert_eq!(found.expect("unlocked"), "in it", "{directory}");
+            } else {
+                assert!(is_locked(found), "{directory}");
+            }
+        }
+        unmount(&mount);
+    };
+    onode!("--unlock", &made.key, "mount", &made.image, &mount).succeeds();
+    looked_at(&["alice"]);
+    let option = format!("unlock={}", other.display());
+    onode!("--unlock", &made.key, "mount", "-o", &option, &made.image, &mount).succeeds();
+    looked_at(&["alice", "bob"]);
+    // Where the command was called from the file has its own name.
+    let mut relative = onode!("--unlock", "key", "mount", &made.image, &mount);
+    relative.current_dir(made.place.path("")).succeeds();
+    looked_at(&["alice"]);
+    let wrong = made.place.file("wrong", &[1; 40]);
+    onode!("--unlock", wrong, "mount", "-o", &option, &made.image, &mount).fails(KEY);
+    onode!("mount", &made.image, &mount).succeeds();
+    let output = onode!("--unlock", &made.key, "snapshot", "list", &mount).output().expect("onode runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.contains("--unlock was not used"), "{told}");
+    let output = onode!("--unlock", &other, "key", "unlock", &mount).output().expect("onode runs");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    looked_at(&["bob"]);
 }
 
 #[test]
