@@ -99,7 +99,7 @@ pub struct Volume {
     /// Of an authenticated volume.
     #[cfg(feature = "encryption")]
     sums: Option<Arc<keys::authenticated::Sums>>,
-    /// Of an encrypted volume; none within a transaction and in a snapshot or clone.
+    /// Of an encrypted volume, and of a snapshot or clone instead of it; none within a transaction.
     #[cfg(feature = "encryption")]
     directories: Option<Arc<keys::directories::DirectoryKeyring>>,
     /// Of a volume that can have some: none within a transaction.
@@ -211,7 +211,17 @@ impl Volume {
     /// A snapshot or clone of this volume instead of it.
     fn state(self, name: &str, is_for_changes: bool) -> Result<Self> {
         match self.find_state(name, is_for_changes) {
-            Ok(state) => Ok(Self { base: Some(self.files), notes: self.notes, ..state }),
+            Ok(state) => {
+                #[cfg(feature = "encryption")]
+                let directories = self.directories.as_ref().map(|keys| keys.of_state(&state));
+                Ok(Self {
+                    base: Some(self.files),
+                    notes: self.notes,
+                    #[cfg(feature = "encryption")]
+                    directories,
+                    ..state
+                })
+            }
             Err(error) => {
                 let _ = self.close();
                 Err(error)

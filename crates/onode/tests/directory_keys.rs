@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 const FLASH: &str = "size=8M,page=2K,pages-per-block=16";
 
-fn secret(byte: u8) -> Secret {
+pub fn secret(byte: u8) -> Secret {
     Secret::key_file(vec![byte; 40]).unwrap()
 }
 
-fn key(secret: &Secret) -> NewKey<'_> {
+pub fn key(secret: &Secret) -> NewKey<'_> {
     NewKey { secret, label: "test", cost: KeyCost::LEAST }
 }
 
@@ -42,24 +42,24 @@ fn made_one(new: &str, old: &str) -> Spec {
     Spec::parse(old).unwrap()
 }
 
-fn flash(folder: &Folder) -> Spec {
+pub fn flash(folder: &Folder) -> Spec {
     let path = folder.path().join("disk.img").display().to_string();
     made_one(&format!("flash:{path},{FLASH}"), &format!("flash:{path}"))
 }
 
-fn open(spec: &Spec) -> Volume {
+pub fn open(spec: &Spec) -> Volume {
     Volume::open(spec, MountOptions::default()).unwrap_or_else(|error| panic!("{spec}: {error}"))
 }
 
-fn keys(volume: &Volume) -> &Arc<DirectoryKeyring> {
+pub fn keys(volume: &Volume) -> &Arc<DirectoryKeyring> {
     volume.directory_keys().expect("it is encrypted")
 }
 
-fn number(files: &FileSystem, path: &str) -> InodeNumber {
+pub fn number(files: &FileSystem, path: &str) -> InodeNumber {
     files.resolve(path.as_bytes(), Follow::No).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn make_directory(volume: &Volume, parent: &str, name: &str) -> InodeNumber {
+pub fn make_directory(volume: &Volume, parent: &str, name: &str) -> InodeNumber {
     let files = volume.files();
     let parent = number(files, parent);
     files.make_directory(&Caller::root(), parent, name.as_bytes(), 0o755).unwrap().inode
@@ -358,7 +358,7 @@ fn a_stream_takes_no_key_along() {
     volume.close().unwrap();
 }
 
-fn made_plain(path: &Path) -> Spec {
+pub fn made_plain(path: &Path) -> Spec {
     let new = Spec::parse(&format!("flash:{},{FLASH}", path.display())).unwrap();
     Volume::create(&new, &CreateOptions::default()).unwrap();
     Spec::parse(&format!("flash:{}", path.display())).unwrap()

@@ -14,7 +14,7 @@ fn wish(files: &FileSystem, directory: InodeNumber, parity: &str) {
     files.set_hint(directory, Hint::Parity, parity).unwrap();
     for number in 0..FILES {
         if let Ok(file) = files.lookup(directory, format!("f{number}").as_bytes()) {
-            files.set_hint(file.number, Hint::Parity, parity).unwrap();
+            files.set_hint(file.inode, Hint::Parity, parity).unwrap();
         }
     }
 }
@@ -22,9 +22,9 @@ fn wish(files: &FileSystem, directory: InodeNumber, parity: &str) {
 /// Makes or overwrites a file; how many bytes were accepted, which are synced then.
 fn write(files: &FileSystem, directory: InodeNumber, name: &str, data: &[u8]) -> usize {
     let number = match files.lookup(directory, name.as_bytes()) {
-        Ok(found) => found.number,
+        Ok(found) => found.inode,
         Err(_) => match files.create(&CALLER, directory, name.as_bytes(), 0o644) {
-            Ok(made) => made.number,
+            Ok(made) => made.inode,
             Err(error) => {
                 assert_eq!(error.kind, ErrorKind::NoSpace, "{error}");
                 return 0;
@@ -50,7 +50,7 @@ fn a_changed_wish_takes_no_room_that_files_were_promised() {
         let volume = Volume::open_or_create(&spec).unwrap();
         volume.create_dir_all("/d").unwrap();
         let files = volume.files();
-        let directory = files.lookup(InodeNumber::ROOT, b"d").unwrap().number;
+        let directory = files.lookup(InodeNumber::ROOT, b"d").unwrap().inode;
         let (mut draw, mut refused) = (Prng::new(seed), 0);
         for round in 0..24 {
             wish(files, directory, ["none", "1", "2", "default"][round % 4]);

@@ -20,6 +20,7 @@ mod full_tier;
 mod full_volumes;
 mod hints;
 mod idle;
+mod keys_given;
 mod last_sync;
 mod mapped;
 mod pages;

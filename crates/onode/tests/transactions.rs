@@ -2,8 +2,12 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
+<<<<<<< HEAD
 use onode_base::Timestamp;
 use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
+=======
+use onode_fs::{AccessTimes, Caller, Follow, SetAttributes};
+>>>>>>> w3
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()
@@ -121,6 +125,39 @@ fn directories_that_go_into_each_other_conflict() {
     transaction.volume().rename("/a", "/b/p/q/a").unwrap();
     volume.rename("/b", "/a/x/y/b").unwrap();
     assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+}
+
+#[test]
+fn what_others_only_read_is_removed_all_the_same() {
+    let options = MountOptions { access_times: AccessTimes::Strict, ..MountOptions::default() };
+    let volume = Volume::open(&Spec::parse("ram:size=64M").unwrap(), options).unwrap();
+    volume.create_dir_all("/d").unwrap();
+    volume.create_dir_all("/full").unwrap();
+    volume.write("/file", "x").unwrap();
+    volume.write("/touched", "x").unwrap();
+    let remove = |path: &str| {
+        let transaction = begin(&volume);
+        transaction.volume().remove_all(path).unwrap();
+        transaction
+    };
+    let transaction = remove("/d");
+    transaction.volume().remove_all("/file").unwrap();
+    assert_eq!(volume.read_dir("/d").unwrap().count(), 0);
+    assert_eq!(volume.read("/file").unwrap(), b"x");
+    transaction.commit().unwrap();
+    assert!(volume.read("/file").is_err() && volume.read_dir("/d").is_err());
+    let transaction = remove("/full");
+    volume.write("/full/new", "x").unwrap();
+    assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+    let transaction = remove("/touched");
+    volume.write("/touched", "y").unwrap();
+    assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+    let transaction = remove("/touched");
+    let file = volume.files().resolve(b"/touched", Follow::No).unwrap();
+    let mode = SetAttributes { permissions: Some(0o600), ..SetAttributes::default() };
+    volume.files().set_attributes(&Caller::root(), file, &mode).unwrap();
+    assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
+    assert_eq!(volume.read("/touched").unwrap(), b"y");
 }
 
 #[test]

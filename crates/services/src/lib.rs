@@ -43,5 +43,5 @@ pub use snapshots::{
 };
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};
 pub use stream::{
-    Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader, growth_of_going_back,
+    Applied, Differences, Keep, Received, Receiving, Sending, StreamBase, StreamHeader, growth_of_going_back, rekeyed,
 };

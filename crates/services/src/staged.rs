@@ -185,6 +185,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
         if self.views.load(Ordering::Acquire) == 0 {
             return self.inner.commit(transaction, durability);
         }
+        self.refuse_keys(&transaction)?;
         let marks = marks(&transaction);
         self.inner.commit(transaction, durability)?;
         self.watch.lock().note(marks.iter());

@@ -13,6 +13,7 @@ mod frame;
 mod growth;
 mod received;
 mod receiving;
+mod rekeyed;
 mod sending;
 
 pub use applied::{Applied, Keep};
@@ -20,6 +21,7 @@ pub use differences::Differences;
 pub use growth::growth_of_going_back;
 pub use received::Received;
 pub use receiving::Receiving;
+pub use rekeyed::rekeyed;
 pub use sending::Sending;
 
 use crate::snapshots::SnapshotId;

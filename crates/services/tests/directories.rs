@@ -4,9 +4,10 @@ use crate::common::directories::lock_and_look;
 use crate::common::keyed::{make_key, secret};
 use crate::common::secrecy::{self, HOLDERS, Witness, made, opened};
 use onode_object::{
-    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Transaction,
+    AttributeKey, AttributeKind, Durability, ErrorKind, Hints, ObjectDevice, ObjectId, RamDevice, Temperature,
+    Transaction,
 };
-use onode_services::{Cost, DirectoryKeys, KeyHeader, MasterKey, NewSlot, Secret};
+use onode_services::{Cost, DirectoryKeys, KeyHeader, MasterKey, NewSlot, Secret, Staged};
 use std::sync::Arc;
 
 const INODE: AttributeKey = AttributeKey::new(AttributeKind::INODE, 0);
@@ -157,4 +158,66 @@ fn the_key_of_the_volume_alone_opens_nothing_of_what_is_stored() {
     device.unlock(Some(number), &secret()).unwrap();
     assert_eq!(device.read(ObjectId(30), 0, &mut bytes), Ok(100));
     assert_eq!(bytes, [7; 100]);
+}
+
+#[test]
+fn no_object_gets_a_key_while_transactions_are_open_but_what_one_of_them_made() {
+    let device = Arc::new(made(Arc::new(RamDevice::new(1 << 20))));
+    let key = make_key(&device, 1);
+    let staged = Staged::open(Arc::clone(&device), Arc::new(())).unwrap().0;
+    let commit = |on: &dyn ObjectDevice, change: &dyn Fn(&mut Transaction)| {
+        let mut transaction = Transaction::new();
+        change(&mut transaction);
+        on.commit(transaction, Durability::Durable).map_err(|error| error.kind)
+    };
+    let on: &dyn ObjectDevice = staged.as_ref();
+    let (old, keyed_before) = (on.reserve_ids(1).unwrap(), on.reserve_ids(1).unwrap());
+    commit(on, &|it| _ = it.create(old, Hints::default()).create(keyed_before, keyed(key))).unwrap();
+    let view = staged.begin().unwrap();
+    assert_eq!(commit(on, &|it| _ = it.set_hints(old, keyed(key))), Err(ErrorKind::Busy));
+    assert_eq!(commit(&view, &|it| _ = it.set_hints(old, keyed(key))), Err(ErrorKind::NotSupported));
+    // Other hints are nobody's secret, and what has the key keeps it.
+    let cold = Hints { temperature: Temperature::Cold, ..keyed(key) };
+    commit(on, &|it| _ = it.set_hints(keyed_before, cold)).unwrap();
+    commit(&view, &|it| _ = it.set_hints(old, Hints { temperature: Temperature::Cold, ..Hints::default() })).unwrap();
+    // Of what the view made nobody else knows.
+    let new = on.reserve_ids(1).unwrap();
+    commit(&view, &|it| _ = it.create(new, Hints::default())).unwrap();
+    commit(&view, &|it| _ = it.set_hints(new, keyed(key))).unwrap();
+    commit(&view, &|it| _ = it.set_attribute(new, NAME, vec![2])).unwrap();
+    view.make_true(Durability::Durable).unwrap();
+    assert_eq!(on.stat(new).unwrap().hints.encryption_key, key);
+    assert_eq!(on.attribute(new, NAME).unwrap(), Some(vec![2]));
+    device.lock(key);
+    assert_eq!(on.attribute(new, NAME).map_err(|error| error.kind), Err(ErrorKind::KeyNeeded));
+    device.unlock(Some(key), &secret()).unwrap();
+    commit(on, &|it| _ = it.set_hints(old, keyed(key))).unwrap();
+}
+
+#[test]
+fn what_takes_the_place_of_an_object_with_a_key_needs_none() {
+    let ram = Arc::new(RamDevice::new(1 << 20));
+    let device = made(Arc::clone(&ram));
+    let (key, object) = (make_key(&device, 1), device.reserve_ids(1).unwrap());
+    let mut transaction = Transaction::new();
+    transaction.create(object, keyed(key)).set_attribute(object, NAME, vec![1]).write(object, 0, vec![1; 5000]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.remove(object).create(object, Hints::default()).set_attribute(object, NAME, vec![2]);
+    device.commit(transaction, Durability::Durable).unwrap();
+    for device in [device, opened(ram).unwrap()] {
+        device.lock(key);
+        let stat = device.stat(object).unwrap();
+        assert_eq!((stat.hints.encryption_key, stat.size), (0, 0));
+        assert_eq!(device.attribute(object, NAME).unwrap(), Some(vec![2]));
+        let mut transaction = Transaction::new();
+        transaction.write(object, 0, vec![3; 100]);
+        device.commit(transaction, Durability::Durable).unwrap();
+        let mut bytes = [0; 200];
+        assert_eq!(device.read(object, 0, &mut bytes), Ok(100));
+        assert_eq!(bytes[..100], [3; 100]);
+        let mut transaction = Transaction::new();
+        transaction.truncate(object, 0);
+        device.commit(transaction, Durability::Durable).unwrap();
+    }
 }

@@ -173,6 +173,12 @@ impl Command {
         if !matches!(self.verb, Verb::List(_)) || !self.keys.is_empty() {
             keys::provide(&self.keys);
         }
+        let code = self.done(output)?;
+        keys::warn_of_unused(&self.keys, output);
+        Ok(code)
+    }
+
+    fn done(&self, output: &Output) -> Result<u8> {
         match &self.verb {
             Verb::Up(arguments) => up::run(arguments, &self.keys, output),
             Verb::Mkfs(arguments) => mkfs::run(arguments, &self.keys, output),

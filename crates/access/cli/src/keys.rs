@@ -3,6 +3,8 @@
 //! No key is ever an argument or a variable of the environment, where other users of the computer
 //! could see it. Once this process has one it leaves no core dump.
 
+mod unlocks;
+
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 use onode::keys::{Anchor, KEY_FILE_BYTES_MIN, KeyAgent, Secret, set_key_agent};
 use onode::{Class, Error, Result, Spec};
@@ -12,6 +14,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use zeroize::Zeroizing;
+
+pub use unlocks::warn_of_unused;
 
 /// The most bytes of a file with a key.
 const BYTES_MAX: u64 = 64 << 10;
@@ -71,6 +75,17 @@ impl KeyArguments {
         Ok(true)
     }
 
+    /// What options of `-o` say, with what flags say beside them: the key of the volume and the
+    /// anchor of a flag come before those of an option; both unlock keys of directories.
+    #[must_use]
+    pub fn with_flags(self, flags: &Self) -> Self {
+        let Self { expect_anchor, mut unlock, .. } = self.clone();
+        // A mount hands its options on to its server in both ways.
+        unlock.extend(flags.unlock.iter().filter(|path| !self.unlock.contains(path)).cloned());
+        let of_volume = if flags.is_empty() { self } else { flags.clone() };
+        Self { expect_anchor: flags.expect_anchor.or(expect_anchor), unlock, ..of_volume }
+    }
+
     /// Whether no key of a volume is said.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -83,6 +98,7 @@ impl KeyArguments {
     /// # Errors
     /// If the working directory is gone.
     pub fn as_flags(&self) -> Result<Vec<OsString>> {
+        unlocks::note();
         let mut flags = Vec::new();
         let of_volume = [("--key-file", &self.key_file), ("--passphrase-file", &self.passphrase_file)];
         let of_directories = self.unlock.iter().map(|path| ("--unlock", Some(path)));
@@ -118,7 +134,11 @@ impl KeyArguments {
     }
 
     /// What opens keys of directories: of each file what it can be.
-    fn of_directories(&self) -> Result<Vec<Vec<Secret>>> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_directories(&self) -> Result<Vec<Vec<Secret>>> {
+        unlocks::note();
         self.unlock.iter().map(|path| either(path)).collect()
     }
 
@@ -344,6 +364,24 @@ mod tests {
         assert!(keys.apply("expect-anchor", "7").is_err());
         assert_eq!(keys, KeyArguments { keyring: Some("disk".into()), ..KeyArguments::default() });
         assert_eq!(keys.as_flags(), Ok(vec!["--keyring".into(), "disk".into()]));
+    }
+
+    #[test]
+    fn flags_come_before_options_and_both_unlock() {
+        let mut options = KeyArguments::default();
+        for (name, value) in [("keyring", "disk"), ("unlock", "/a"), ("unlock", "/b")] {
+            assert_eq!(options.apply(name, value), Ok(true));
+        }
+        let flags = KeyArguments { unlock: vec!["/b".into(), "/c".into()], ..KeyArguments::default() };
+        let both = options.clone().with_flags(&flags);
+        assert_eq!(
+            (both.keyring.as_deref(), &both.unlock),
+            (Some("disk"), &vec!["/a".into(), "/b".into(), "/c".into()])
+        );
+        let flags = KeyArguments { key_file: Some("/key".into()), ..flags };
+        let both = options.clone().with_flags(&flags);
+        assert_eq!((both.key_file, both.keyring), (flags.key_file, None));
+        assert_eq!(options.clone().with_flags(&KeyArguments::default()), options);
     }
 
     #[test]

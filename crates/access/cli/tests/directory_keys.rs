@@ -10,20 +10,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 /// A key is needed.
-const KEY: i32 = 24;
-const USAGE: i32 = 2;
+pub const KEY: i32 = 24;
+pub const USAGE: i32 = 2;
 const PERMISSION: i32 = 22;
 /// What the kernel says of it.
 const ENOKEY: i32 = 126;
 
-struct Made {
-    place: Place,
-    image: PathBuf,
-    key: PathBuf,
+pub struct Made {
+    pub place: Place,
+    pub image: PathBuf,
+    pub key: PathBuf,
 }
 
 /// An image of which only directories are encrypted.
-fn made(name: &str, settings: &str) -> Made {
+pub fn made(name: &str, settings: &str) -> Made {
     let place = Place::new(name);
     let (image, key) = (place.path("disk.img"), place.file("key", &[7; 40]));
     let spec = format!("flash:{},size=32M{settings}", image.display());
@@ -32,14 +32,14 @@ fn made(name: &str, settings: &str) -> Made {
 }
 
 impl Made {
-    fn mounted(&self) -> (PathBuf, Running) {
+    pub fn mounted(&self) -> (PathBuf, Running) {
         let mount = self.place.directory("mnt");
         let up = Running::up(&mount, &self.image);
         (mount, up)
     }
 
     /// A directory with a key and a file.
-    fn filled(&self, directory: &Path) {
+    pub fn filled(&self, directory: &Path) {
         fs::create_dir(directory).expect("mkdir");
         onode!("key", "new", directory, "--new-key-file", &self.key).succeeds();
         fs::create_dir(directory.join("deep")).expect("mkdir");
@@ -47,7 +47,7 @@ impl Made {
     }
 }
 
-fn is_locked(result: std::io::Result<impl Sized>) -> bool {
+pub fn is_locked(result: std::io::Result<impl Sized>) -> bool {
     result.is_err_and(|error| error.raw_os_error() == Some(ENOKEY))
 }
 

@@ -16,6 +16,7 @@ mod errors;
 mod files;
 mod helpers;
 mod hints;
+mod keys_given;
 mod label;
 mod mkfs;
 mod mount;

@@ -320,8 +320,8 @@ impl Adaptor {
             return self.snapshots.command(folder, to.name, to.value);
         }
         let place = self.at(number)?;
-        if keys::is_command(to.name) && place.is_main() {
-            return self.keys.command(who, place.inode(number), to.value);
+        if keys::is_command(to.name) {
+            return self.keys.command(who, &place, place.inode(number), to.value);
         }
         let how = xattr_flags(to.flags).ok_or(Errno::EINVAL)?;
         // An access list sets the mode, too, and whether that may keep its set-group bit the kernel

@@ -244,8 +244,9 @@ pub struct Report {
     pub names: u64,
     /// Bytes of all files by their sizes.
     pub bytes: u64,
-    /// Files and directories that need a key of a directory which is locked: neither names that
-    /// lead to them nor names in them were looked at.
+    /// Files and directories that need a key of a directory which is locked, and those to which a
+    /// name in such a directory may lead: neither names that lead to them nor names in them were
+    /// looked at.
     pub locked: u64,
 }
 

@@ -20,7 +20,7 @@ use onode_object::{ObjectDevice, ObjectId};
 use onode_services::{Encrypted, KeyHeader, MasterKey, Session, SlotSettings};
 use std::sync::{Arc, OnceLock};
 
-pub use directories::{DirectoryKeyring, LockedFiles};
+pub use directories::{DirectoryKeyring, KeysOfFiles, LockedFiles};
 pub use onode_services::{
     Anchor, Cost as KeyCost, DirectoryKey, KEY_FILE_BYTES_MIN, KeySlot, LABEL_BYTES_MAX, NOT_AUTHENTIC, SLOTS_MAX,
     Secret, SlotKind,

@@ -16,8 +16,8 @@ use crate::volume::layers::States;
 use onode_base::ErrorKind;
 use onode_base::size::human_size;
 use onode_fs::volume::VolumeInfo;
-use onode_object::{Mutation, ObjectDevice, ObjectId};
-use onode_services::{Applied, Differences, Snapshot, growth_of_going_back};
+use onode_object::{Durability, Mutation, ObjectDevice, ObjectId, Transaction};
+use onode_services::{Applied, Differences, Snapshot, growth_of_going_back, rekeyed};
 use std::sync::Arc;
 
 /// The settings of a volume, some of which stay its own when it gets the state of another one.
@@ -78,6 +78,7 @@ fn check_room(states: &States, device: &Arc<dyn ObjectDevice>, snapshot: &Snapsh
     if room >= space.total.saturating_sub(space.available) && !device.has_directory_keys() {
         return Ok(());
     }
+    rekeyed(&states.versioned, device.as_ref(), (snapshot, states.shown(snapshot)?)).map_err(failed)?;
     let growth =
         growth_of_going_back(&states.versioned, device, (snapshot, states.shown(snapshot)?)).map_err(failed)?;
     if growth <= room {
@@ -108,6 +109,13 @@ fn lead_back(
         if error.kind == ErrorKind::NoSpace { told.hint(ROOM_FOR_BOTH) } else { told }
     };
     let shown = states.shown(snapshot)?;
+    // What has another key goes first, so that all of it is told; if power fails, it is next time.
+    let others = rekeyed(&states.versioned, device.as_ref(), (snapshot, Arc::clone(&shown))).map_err(failed)?;
+    for (object, hints) in others {
+        let mut transaction = Transaction::new();
+        transaction.remove(object).create(object, hints);
+        device.commit(transaction, Durability::Buffered).map_err(failed)?;
+    }
     let mut differences =
         Differences::back(&states.versioned, Arc::clone(device), (snapshot, shown)).map_err(failed)?;
     let keep = |mutation| own.keep_own(mutation);

@@ -5,7 +5,7 @@
 //! device's to say: what cannot be translated is handed on so that it is refused as it stands.
 
 use crate::encrypted::Encrypted;
-use crate::encrypted::map::{BLOCK_BYTES, Begun, MapPart, is_ours};
+use crate::encrypted::map::{BLOCK_BYTES, Begun, DataKey, Head, MapPart, is_ours};
 use crate::life::Life;
 use crate::plan::{Plan, concerns_content, refused};
 use crate::turn::Turn;
@@ -63,9 +63,12 @@ impl<D: ObjectDevice + ?Sized> Encrypted<D> {
             let object = mutation.object();
             match mutation {
                 Mutation::Create { hints, .. } => {
-                    lives.insert(object, Some(Life::new(object, BLOCK_BYTES, (), None)));
+                    let before = lives.insert(object, Some(Life::new(object, BLOCK_BYTES, (), None)));
                     if hints.encryption_key != 0 {
                         begun.insert(object, self.begin_head(object, hints.encryption_key)?);
+                    } else if before.is_some() && self.has_directories() {
+                        // The one that it takes the place of may have had a key.
+                        begun.insert(object, Head::new(DataKey::new(self.keys().data_key()?)));
                     }
                     plan.mutations.push(mutation);
                     plan.mutations.extend(self.header_of(object)?);

@@ -10,7 +10,7 @@ use crate::staged::shadow::{Shadow, Shadows, Standing};
 use crate::staged::touched::Touched;
 use crate::staged::watch::{Watch, WatchedPart};
 use onode_base::planted::{Bug, is_planted};
-use onode_object::{AttributeKey, Error, ErrorKind, ObjectDevice, ObjectId, Result};
+use onode_object::{AttributeKey, AttributeKind, Error, ErrorKind, ObjectDevice, ObjectId, Result};
 use std::collections::BTreeMap;
 
 /// Attributes to be set to something else than the view says.
@@ -36,6 +36,12 @@ pub trait Rules: Send + Sync {
     /// [`QUOTA`](onode_object::AttributeKind::QUOTA) come here.
     fn merge(&self, _of: &MergeOf<'_>) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Whether somebody did nothing but read an object, whose attribute was `before` and is `now`.
+    /// Only values of the kind [`INODE`](onode_object::AttributeKind::INODE) come here.
+    fn was_only_read(&self, _before: &[u8], _now: &[u8]) -> bool {
+        false
     }
 
     /// Whether a transaction that read the content of an object must not be committed after
@@ -82,7 +88,9 @@ impl<D: ObjectDevice + ?Sized> Check<'_, D> {
         let since = self.touched.since(object);
         let changed = |part, since| self.watch.has_changed(object, part, since);
         match shadow.standing {
-            Standing::Gone if changed(WatchedPart::Any, since) => return Err(conflict(object, "what was removed")),
+            Standing::Gone if changed(WatchedPart::Any, since) && !self.was_only_read(object)? => {
+                return Err(conflict(object, "what was removed"));
+            }
             Standing::Made if shadow.replaces && changed(WatchedPart::Any, since) => {
                 return Err(conflict(object, "what was replaced"));
             }
@@ -115,6 +123,23 @@ impl<D: ObjectDevice + ?Sized> Check<'_, D> {
             merged.insert((object, *key), together);
         }
         Ok(())
+    }
+
+    /// Whether what others did to an object is only that they read it: some mounts keep the time of
+    /// that in its inode.
+    fn was_only_read(&self, object: ObjectId) -> Result<bool> {
+        let since = self.touched.since(object);
+        let Some(keys) = self.watch.only_attributes_changed(object, since) else { return Ok(false) };
+        for key in keys {
+            // One that was looked at later than the object may have changed in between, too.
+            let is_known = key.kind == AttributeKind::INODE && self.touched.attribute_since(object, key) == since;
+            let Some(before) = self.touched.kept(object, key).filter(|_| is_known) else { return Ok(false) };
+            let now = self.staged.inner.attribute(object, key)?;
+            if !now.is_some_and(|now| self.staged.rules.was_only_read(before, &now)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`View::make_true`].
 
 mod device;
+mod keys;
 mod look;
 mod spill;
 

@@ -105,6 +105,19 @@ impl Watch {
         };
         at > since
     }
+
+    /// The attributes of an object that somebody changed since the count was `since`; `None` if
+    /// more of it was changed, or may have been.
+    pub(crate) fn only_attributes_changed(&self, object: ObjectId, since: u64) -> Option<Vec<AttributeKey>> {
+        if self.floor > since {
+            return None;
+        }
+        let Some(changed) = self.objects.get(&object) else { return Some(Vec::new()) };
+        if [changed.existence, changed.content, changed.hints].iter().any(|at| *at > since) {
+            return None;
+        }
+        Some(changed.attributes.iter().filter(|(_, at)| **at > since).map(|(key, _)| *key).collect())
+    }
 }
 
 #[cfg(test)]

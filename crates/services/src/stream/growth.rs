@@ -90,7 +90,8 @@ impl Growth<'_> {
     }
 }
 
-fn stat(device: &dyn ObjectDevice, object: ObjectId) -> Result<Option<ObjectStat>> {
+/// What there is of an object, if it is there.
+pub(super) fn stat(device: &dyn ObjectDevice, object: ObjectId) -> Result<Option<ObjectStat>> {
     match device.stat(object) {
         Ok(stat) => Ok(Some(stat)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),

@@ -14,6 +14,7 @@ pub(super) fn judge(mut walk: Walk<'_>) -> Report {
         walk.find(Finding::new(FindingKind::RootMissing, ROOT));
     }
     let seen: Vec<(u64, Seen)> = walk.seen.iter().map(|(number, seen)| (*number, *seen)).collect();
+    let is_hiding = walk.has_locked_directory();
     for (number, seen) in &seen {
         // What leads to it, or is in it, cannot be read.
         if walk.locked.contains(&seen.key) {
@@ -21,6 +22,8 @@ pub(super) fn judge(mut walk: Walk<'_>) -> Report {
             continue;
         }
         match seen.file_type {
+            // In a directory whose key is locked there may be names that nobody can read.
+            Some(_) if is_hiding && may_be_named(&walk, *number, seen) => walk.report.locked += 1,
             Some(FileType::Directory) => directory(&mut walk, *number, seen),
             Some(_) => file(&mut walk, *number, seen),
             None => no_file(&mut walk, *number, seen),
@@ -51,6 +54,14 @@ fn directory(walk: &mut Walk<'_>, number: u64, seen: &Seen) {
         }
         Some(_) => {}
         None => walk.find(Finding::new(FindingKind::Unreachable, number)),
+    }
+}
+
+/// Whether there are fewer names of a file or directory than it should have.
+fn may_be_named(walk: &Walk<'_>, number: u64, seen: &Seen) -> bool {
+    match seen.file_type {
+        Some(FileType::Directory) => number != ROOT && !walk.named_in.contains_key(&number),
+        _ => !seen.orphan && seen.names < seen.links.max(1),
     }
 }
 

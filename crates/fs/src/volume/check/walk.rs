@@ -78,6 +78,12 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether there is a directory whose key is locked: nobody knows what names are in it.
+    pub(super) fn has_locked_directory(&self) -> bool {
+        let is_it = |seen: &Seen| seen.file_type == Some(FileType::Directory) && self.locked.contains(&seen.key);
+        self.seen.values().any(is_it)
+    }
+
     pub(super) fn find(&mut self, finding: Finding) {
         self.report.findings.push(finding);
     }

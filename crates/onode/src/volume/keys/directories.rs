@@ -1,6 +1,8 @@
 //! Keys of directories of an open volume: who has such a key can use what was made in a directory
 //! with it, while it is unlocked.
 
+mod given;
+
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;
 use crate::open::access::volume_error;
@@ -13,6 +15,8 @@ use onode_base::ErrorKind;
 use onode_fs::{FileSystem, InodeNumber};
 use onode_services::{DirectoryKey, DirectoryKeys, MasterKey, NewSlot, Secret};
 use std::sync::Arc;
+
+pub use given::KeysOfFiles;
 
 /// The keys of directories of an open volume.
 pub struct DirectoryKeyring {
@@ -76,6 +80,11 @@ impl DirectoryKeyring {
         })
     }
 
+    /// The same keys for a snapshot or a clone that is used instead of the volume.
+    pub(in crate::volume) fn of_state(&self, state: &Volume) -> Arc<Self> {
+        Self::new(Arc::clone(&self.keys), state)
+    }
+
     /// All keys in the order of their numbers.
     ///
     /// # Errors
@@ -96,52 +105,45 @@ impl DirectoryKeyring {
         self.keys.create(of_directory, &slot).map_err(|error| told(what(), &error))
     }
 
-    /// Gives a directory without files a key that is unlocked. What is made in it from then on
-    /// needs that, and so do directories that are made in it.
+    /// The keys as directories of these files can have them: of the volume, or of a snapshot or a
+    /// clone of it.
+    #[must_use]
+    pub const fn of_files<'a>(&'a self, files: &'a FileSystem) -> KeysOfFiles<'a> {
+        KeysOfFiles { ring: self, files }
+    }
+
+    /// Gives a directory of the volume a key ([`KeysOfFiles::give`]).
     ///
     /// # Errors
-    /// `Usage` for what is no such directory, or has another key; `Key` if the key is locked.
+    /// Those of that.
     pub fn give(&self, directory: InodeNumber, number: u32) -> Result<()> {
-        let given = self.files.set_directory_key(directory, number);
-        given.map_err(|error| self.not_given(&error, format!("key {number}")))
+        self.of_files(&self.files).give(directory, number)
     }
 
-    fn not_given(&self, error: &onode_fs::Error, key: String) -> Error {
-        let told = Volume::error(format!("cannot give a directory of {} {key}", self.spec), error);
-        match error.kind {
-            ErrorKind::Invalid | ErrorKind::NotEmpty | ErrorKind::NotDirectory => {
-                Error::new(Class::Usage, told.what, error.detail.clone())
-            }
-            _ => told,
-        }
-    }
-
-    /// Makes a key for a directory without files, and gives it that; returns its number. If it
-    /// cannot have one there is none.
+    /// Makes a key for a directory of the volume ([`KeysOfFiles::create_for`]).
     ///
     /// # Errors
-    /// As [`create`](Self::create) and [`give`](Self::give).
+    /// Those of that.
     pub fn create_for(&self, directory: InodeNumber, key: &NewKey<'_>) -> Result<u32> {
-        // What would be refused is refused before there is a key.
-        let possible = self.files.check_key_possible(directory);
-        possible.map_err(|error| self.not_given(&error, "a key".to_owned()))?;
-        let number = self.create(key)?;
-        if let Err(error) = self.give(directory, number) {
-            for slot in self.list()?.iter().filter(|key| key.number == number).flat_map(|key| &key.slots) {
-                self.remove(number, &[slot.id()], true)?;
-            }
-            return Err(error);
-        }
-        Ok(number)
+        self.of_files(&self.files).create_for(directory, key)
     }
 
-    /// The number of the key that a file or directory needs; 0 for none.
+    /// The number of the key that a file or directory of the volume needs; 0 for none.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn number_of(&self, file: InodeNumber) -> Result<u32> {
-        let what = || format!("cannot tell the key of a file of {}", self.spec);
-        self.files.directory_key(file).map_err(|error| Volume::error(what(), &error))
+        self.of_files(&self.files).number_of(file)
+    }
+
+    /// Refuses what must not happen to the files of the volume while a transaction is open.
+    fn refuse_beside_transactions(&self, what: &dyn Fn() -> String, why: &str) -> Result<()> {
+        #[cfg(feature = "transactions")]
+        if self.transactions.as_ref().is_some_and(|all| !all.open_ids().is_empty()) {
+            return Err(Error::new(Class::InUse, what(), why).hint("commit it, or abort it: onode tx abort"));
+        }
+        let _ = (what, why);
+        Ok(())
     }
 
     /// Unlocks the key of that number, or all that the secret opens; returns their numbers.
@@ -176,11 +178,10 @@ impl DirectoryKeyring {
         if !self.list()?.iter().any(|key| key.number == number) {
             return Err(Error::new(Class::NotFound, what(), "there is no such key").hint("onode key list MOUNT"));
         }
-        #[cfg(feature = "transactions")]
-        if self.transactions.as_ref().is_some_and(|all| !all.open_ids().is_empty()) {
-            return Err(Error::new(Class::InUse, what(), "a transaction is open, which may have read what it keeps")
-                .hint("commit it, or abort it: onode tx abort"));
-        }
+        self.refuse_beside_transactions(
+            &what,
+            "a transaction is open, which may have read what it keeps: end it first",
+        )?;
         let failed = |error: onode_fs::Error| {
             let told = Volume::error(what(), &error);
             if error.kind == ErrorKind::Busy {

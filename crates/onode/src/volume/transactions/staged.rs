@@ -5,6 +5,7 @@ use crate::error::{Class, Error, Result};
 use crate::open::access::volume_error;
 use crate::spec::Spec;
 use onode_base::ErrorKind;
+use onode_fs::inode::Inode;
 use onode_fs::volume::VolumeInfo;
 use onode_fs::{Inodes, merge_inodes, merge_quotas};
 use onode_object::{AttributeKind, ObjectDevice, ObjectId};
@@ -31,6 +32,16 @@ impl Rules for OfFiles {
         match of.key.kind {
             AttributeKind::QUOTA => merge_quotas(of.before, of.ours, of.theirs),
             _ => merge_inodes(of.before, of.ours, of.theirs),
+        }
+    }
+
+    fn was_only_read(&self, before: &[u8], now: &[u8]) -> bool {
+        match (Inode::decode(before), Inode::decode(now)) {
+            (Some(mut before), Some(now)) => {
+                before.accessed = now.accessed;
+                before == now
+            }
+            _ => false,
         }
     }
 

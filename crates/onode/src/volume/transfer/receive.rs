@@ -13,6 +13,9 @@ use onode_services::{Applied, NewSnapshot, Received, Receiving, Snapshot, Stream
 use std::io::{self, Read};
 use std::sync::Arc;
 
+/// Objects that are listed at once.
+const AT_ONCE: usize = 256;
+
 /// How to receive a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiveOptions {
@@ -96,6 +99,7 @@ impl Target<'_> {
         }
         self.check_name(&header, &name)?;
         self.prepare(&header, &own)?;
+        self.check_no_keys()?;
         let base = header.base.as_ref().map(|base| base.id);
         let failed = |error: onode_object::Error| self.failed(&error);
         Received::Part { to: header.id, base }.note(self.layers.bare.as_ref()).map_err(failed)?;
@@ -172,6 +176,28 @@ impl Target<'_> {
                         .hint(format!("{on_memory}send all files, without --from, to a new volume")))
                 }
             },
+        }
+    }
+
+    /// Refuses a volume some of whose directories have keys: a stream tells of no keys, and what it
+    /// makes in such a directory would be stored without.
+    fn check_no_keys(&self) -> Result<()> {
+        if !self.device.has_directory_keys() {
+            return Ok(());
+        }
+        let failed = |error: onode_object::Error| self.failed(&error);
+        let mut from = ObjectId(0);
+        loop {
+            let found = self.device.list(from, AT_ONCE).map_err(failed)?;
+            let Some(last) = found.last() else { return Ok(()) };
+            from = ObjectId(last.0.saturating_add(1));
+            for object in found {
+                if self.device.stat(object).map_err(failed)?.hints.encryption_key != 0 {
+                    let why = "it has directories with keys of their own, and a stream takes no key along";
+                    return Err(Error::new(Class::Usage, self.what(), why)
+                        .hint("send all files, without --from, to a new volume"));
+                }
+            }
         }
     }
 

@@ -73,6 +73,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for View<D> {
         self.touch(state, &transaction);
         let admission = Admission { next_id, move_unit: None };
         validate(&transaction, admission, &mut |object| self.exists(state, object))?;
+        self.refuse_keys_in(state, &transaction)?;
         let sizes = self.sizes(state, &transaction)?;
         if state.held_bytes > self.held_bytes_max() + UNSPILLED_BYTES_MAX {
             // There was no room for what was to leave memory, which is bounded all the same.

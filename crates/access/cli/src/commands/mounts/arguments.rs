@@ -23,15 +23,14 @@ pub struct MountArguments {
 }
 
 impl MountArguments {
-    /// All settings of the mount. Keys that options name are used unless flags name some.
+    /// All settings of the mount. The key of the volume that an option names is used unless a flag
+    /// names one.
     ///
     /// # Errors
     /// `Usage`.
     pub fn settings(&self, keys: &KeyArguments) -> Result<Settings> {
         let mut settings = Settings::of(&self.options, self.wear.as_ref(), &self.telling)?;
-        if !keys.is_empty() {
-            settings.keys = keys.clone();
-        }
+        settings.keys = settings.keys.with_flags(keys);
         keys::provide(&settings.keys);
         Ok(settings)
     }

@@ -61,6 +61,7 @@ use std::process::{Command, Stdio};
     accept-loss                      open a volume although acknowledged data is missing (exit code 23 without it)\n  \
     key-file=FILE, passphrase-file=FILE, keyring=NAME\n  \
     \x20                                the key of an encrypted volume, as the flags of these names\n  \
+    unlock=FILE                      opens keys of directories, as the flag of that name; may be given several times\n  \
     expect-anchor=ANCHOR             refuse an authenticated volume that is older (`onode key anchor`)\n  \
     log=FILE, log-level=LEVEL        also log to a file; error, warn, info (default) or debug\n  \
     metrics=FILE, hook=PROGRAM       figures for Prometheus; what is run when something is wrong (`onode health --help`)\n\n\

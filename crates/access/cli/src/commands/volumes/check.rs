@@ -151,7 +151,8 @@ impl Report {
         let medium = on_medium(spec, output)?;
         let mut findings: Vec<Found> = medium.findings.iter().map(Found::in_medium).collect();
         let mut files = onode_fs::check::Report::default();
-        let (mut notes, mut clones, mut sealed_bytes, mut locked) = (Vec::new(), 0, None, 0);
+        let (mut notes, mut sealed_bytes, mut locked) = (Vec::new(), None, 0);
+        let mut clones = states::InClones::default();
         if let Some(name) = state.filter(|_| medium.is_mountable) {
             files = states::of_state(spec, name)?;
         } else if medium.is_mountable {
@@ -180,12 +181,13 @@ impl Report {
             }
             name_files(spec, &mut findings);
             match states::of_clones(spec) {
-                Ok((found, count)) => (findings, clones) = (findings.into_iter().chain(found).collect(), count),
+                Ok(found) => clones = found,
                 // Where the medium is damaged the volume may not be mountable for that.
                 Err(error) if !medium.is_sound => notes.push(format!("clones could not be checked: {error}")),
                 Err(error) => return Err(error),
             }
         }
+        findings.append(&mut clones.findings);
         findings.extend(files.findings.iter().map(|one| match state {
             Some(name) => Found::in_files(one).of_state(name),
             None => Found::in_files(one),
@@ -195,9 +197,11 @@ impl Report {
             Some(_) => sealed::left_unverified(spec, medium.unverified),
             None => medium.unverified,
         };
-        let count = locked.max(files.locked);
-        if count > 0 {
-            unverified.push(format!("{count} files in directories whose keys are locked: --unlock FILE unlocks one"));
+        for (count, whose) in [(locked.max(files.locked), ""), (clones.locked, " of clones")] {
+            if count > 0 {
+                let where_they_are = "in directories whose keys are locked, or that may have a name in one";
+                unverified.push(format!("{count} files{whose} {where_they_are}: --unlock FILE unlocks one"));
+            }
         }
         Ok(Self {
             spec: state.map_or_else(|| spec.to_string(), |name| format!("{spec}@{name}")),
@@ -209,7 +213,7 @@ impl Report {
             files: files.files,
             directories: files.directories,
             names: files.names,
-            clones,
+            clones: clones.count,
             pages_read: medium.pages_read,
             verified_bytes: medium.bytes_verified.max(sealed_bytes.unwrap_or(0)),
             unverified,

@@ -15,6 +15,9 @@
 //!   open it any more, the second time even if no other does. The super-user may name a slot of any
 //!   key at a directory without one.
 //!
+//! The directory may be one of a snapshot or a clone: these have the keys of the volume. A key is
+//! no part of a transaction.
+//!
 //! The kernel lets nobody set attributes of a directory who may not write to it. Who changes what
 //! opens a key has to know what opens it: a directory with it may belong to somebody who was only
 //! given a place in it. The super-user says `none`. Only he and the owner of the topmost directory
@@ -23,13 +26,13 @@
 use super::answers::Answers;
 use super::forgetting::{Forgotten, forget};
 use crate::request::credentials::Who;
-use crate::request::place::errno_of;
 use crate::request::place::numbers::state;
+use crate::request::place::{Place, errno_of};
 use crate::transport::late::LateNotifier;
 use fuser::{Errno, INodeNo};
-use onode::keys::{DirectoryKeyring, KeyCost, LockedFiles, NewKey, Secret, SlotKind};
+use onode::keys::{DirectoryKeyring, KeyCost, KeysOfFiles, LockedFiles, NewKey, Secret, SlotKind};
 use onode::{Class, Error, Result, Volume};
-use onode_fs::{FileSystem, InodeNumber};
+use onode_fs::InodeNumber;
 use std::sync::Arc;
 
 const COMMAND: &[u8] = b"user.onode.keys";
@@ -47,7 +50,6 @@ pub(crate) fn word_of(name: &[u8]) -> Option<&[u8]> {
 /// The keys of directories of the mounted volume.
 pub(crate) struct KeysOfMount {
     keyring: Option<Arc<DirectoryKeyring>>,
-    files: Arc<FileSystem>,
     notifier: LateNotifier,
     answers: Answers,
 }
@@ -55,6 +57,8 @@ pub(crate) struct KeysOfMount {
 /// A command, with what it is about.
 struct Command<'a> {
     who: Who,
+    /// Where the directory is.
+    place: &'a Place<'a>,
     directory: InodeNumber,
     words: Vec<&'a str>,
     /// What follows the line.
@@ -63,8 +67,7 @@ struct Command<'a> {
 
 impl KeysOfMount {
     pub(crate) fn new(volume: &Volume, notifier: LateNotifier) -> Self {
-        let (keyring, files) = (volume.directory_keys().cloned(), Arc::clone(volume.files()));
-        Self { keyring, files, notifier, answers: Answers::default() }
+        Self { keyring: volume.directory_keys().cloned(), notifier, answers: Answers::default() }
     }
 
     /// The answer for a word.
@@ -73,13 +76,19 @@ impl KeysOfMount {
     }
 
     /// Does what the value of the attribute asks for.
-    pub(crate) fn command(&self, who: Who, directory: InodeNumber, value: &[u8]) -> std::result::Result<(), Errno> {
+    pub(crate) fn command(
+        &self,
+        who: Who,
+        place: &Place<'_>,
+        directory: InodeNumber,
+        value: &[u8],
+    ) -> std::result::Result<(), Errno> {
         let end = value.iter().position(|byte| *byte == b'\n').unwrap_or(value.len());
         let (line, rest) = value.split_at(end);
         let mut words: Vec<&str> = std::str::from_utf8(line).map_err(|_| Errno::EINVAL)?.split(' ').collect();
         let word = words.pop().unwrap_or_default();
         let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
-        let done = self.done(&Command { who, directory, words, rest });
+        let done = self.done(&Command { who, place, directory, words, rest });
         self.answers.put(word, &done);
         done.map(drop).map_err(|error| match error.class {
             Class::InUse => Errno::EBUSY,
@@ -94,16 +103,22 @@ impl KeysOfMount {
                 .hint("a volume is encrypted when it is made: onode mkfs --encrypt, or --encrypt-directories")
         })?;
         let (directory, rest) = (command.directory, command.rest);
+        let keys = keyring.of_files(command.place);
         match *command.words.as_slice() {
+            ["create", ..] if command.place.is_within() => {
+                let why = "a key is no part of a transaction, which may be aborted";
+                Err(Error::new(Class::Usage, "cannot make a key for a directory", why)
+                    .hint("make it outside, while no transaction is open"))
+            }
             ["create", kind, memory, passes] => {
-                self.check_owner(command.who, directory)?;
+                Self::check_owner(command, directory)?;
                 let (label, bytes) = labelled(rest);
                 let (secret, cost) = (secret(kind, bytes)?, cost(command.who, memory, passes)?);
                 let key = NewKey { secret: &secret, label: &label, cost };
-                Ok(keyring.create_for(directory, &key)?.to_string())
+                Ok(keys.create_for(directory, &key)?.to_string())
             }
             ["unlock", kind] => {
-                let number = Some(keyring.number_of(directory)?).filter(|number| *number != 0);
+                let number = Some(keys.number_of(directory)?).filter(|number| *number != 0);
                 let secret = secret(kind, rest)?;
                 if number.is_none() && secret.kind() == SlotKind::Passphrase && command.who.uid != 0 {
                     let why = "only root may try a passphrase with all keys";
@@ -114,15 +129,20 @@ impl KeysOfMount {
                 Ok(numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
             }
             ["lock"] => {
-                let number = Self::key_of(command, keyring)?;
-                self.check_owner(command.who, self.topmost(directory, number, keyring)?)?;
+                let number = Self::key_of(command, &keys)?;
+                if !command.place.is_main() && command.who.uid != 0 {
+                    // Whose it was once, or is in a clone, is not whose it is now.
+                    let why = "only root may lock it by a directory of a snapshot, a clone or a transaction";
+                    return Err(Error::new(Class::Permission, "cannot lock a key", why));
+                }
+                Self::check_owner(command, Self::topmost(command, number, &keys)?)?;
                 let locked = keyring.lock(number)?;
                 let was_unlocked = !locked.is_empty();
                 forget(&self.notifier, locked.into_iter().flat_map(forgotten).collect());
                 Ok(format!("{number} {}", u8::from(was_unlocked)))
             }
             ["add", kind, memory, passes, now, length] => {
-                let number = Self::key_of(command, keyring)?;
+                let number = Self::key_of(command, &keys)?;
                 let (label, bytes) = labelled(rest);
                 let length = length.parse().map_err(|_| unknown())?;
                 let (of_now, of_new) = bytes.split_at_checked(length).ok_or_else(unknown)?;
@@ -132,13 +152,13 @@ impl KeysOfMount {
             }
             [verb @ ("remove" | "destroy"), slot, now] => {
                 let slot = slot.parse().map_err(|_| unknown())?;
-                let number = match keyring.number_of(directory)? {
+                let number = match keys.number_of(directory)? {
                     0 if command.who.uid == 0 => {
                         let all = keyring.list()?;
                         let found = all.iter().find(|key| key.slots.iter().any(|one| one.id() == slot));
                         found.map_or(0, |key| key.number)
                     }
-                    _ => Self::key_of(command, keyring)?,
+                    _ => Self::key_of(command, &keys)?,
                 };
                 check_knows(command.who, keyring, number, (now, rest))?;
                 keyring.remove(number, &[slot], verb == "destroy")?;
@@ -149,8 +169,8 @@ impl KeysOfMount {
     }
 
     /// The key of a directory.
-    fn key_of(command: &Command<'_>, keyring: &DirectoryKeyring) -> Result<u32> {
-        match keyring.number_of(command.directory)? {
+    fn key_of(command: &Command<'_>, keys: &KeysOfFiles<'_>) -> Result<u32> {
+        match keys.number_of(command.directory)? {
             0 => {
                 let what = "cannot change the key of a directory";
                 Err(Error::new(Class::Usage, what, "it has none of its own")
@@ -161,22 +181,22 @@ impl KeysOfMount {
     }
 
     /// The topmost directory with the same key.
-    fn topmost(&self, directory: InodeNumber, number: u32, keyring: &DirectoryKeyring) -> Result<InodeNumber> {
-        let mut topmost = directory;
+    fn topmost(command: &Command<'_>, number: u32, keys: &KeysOfFiles<'_>) -> Result<InodeNumber> {
+        let mut topmost = command.directory;
         loop {
-            let parent = self.files.parent(topmost);
+            let parent = command.place.parent(topmost);
             let parent = parent.map_err(|error| Volume::error(format!("cannot use key {number}"), &error))?;
-            if parent == topmost || keyring.number_of(parent)? != number {
+            if parent == topmost || keys.number_of(parent)? != number {
                 return Ok(topmost);
             }
             topmost = parent;
         }
     }
 
-    fn check_owner(&self, who: Who, directory: InodeNumber) -> Result<()> {
+    fn check_owner(command: &Command<'_>, directory: InodeNumber) -> Result<()> {
         let what = "cannot change the key of a directory";
-        let owner = self.files.attributes(directory).map_err(|error| Volume::error(what, &error))?.uid;
-        if who.uid == 0 || who.uid == owner {
+        let owner = command.place.attributes(directory).map_err(|error| Volume::error(what, &error))?.uid;
+        if command.who.uid == 0 || command.who.uid == owner {
             return Ok(());
         }
         Err(Error::new(Class::Permission, what, "only root and the owner of its topmost directory may"))

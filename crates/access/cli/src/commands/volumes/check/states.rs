@@ -21,15 +21,27 @@ pub(super) fn of_state(spec: &Spec, name: &str) -> Result<Report> {
     checked
 }
 
-/// What is wrong in the files of all clones, and how many clones there are.
-pub(super) fn of_clones(spec: &Spec) -> Result<(Vec<Found>, usize)> {
+/// What was found in the files of all clones.
+#[derive(Default)]
+pub(super) struct InClones {
+    pub(super) findings: Vec<Found>,
+    /// How many clones there are.
+    pub(super) count: usize,
+    /// Files that need keys of directories which are locked, or may be in such a directory.
+    pub(super) locked: u64,
+}
+
+/// What is wrong in the files of all clones.
+pub(super) fn of_clones(spec: &Spec) -> Result<InClones> {
     let volume = Volume::open(spec, options())?;
     let names: Vec<String> =
         volume.clones().map(|clones| clones.list().into_iter().map(|one| one.name).collect()).unwrap_or_default();
     volume.close()?;
-    let mut findings = Vec::new();
+    let mut it = InClones { count: names.len(), ..InClones::default() };
     for name in &names {
-        findings.extend(of_state(spec, name)?.findings.iter().map(|one| Found::in_files(one).of_state(name)));
+        let report = of_state(spec, name)?;
+        it.locked += report.locked;
+        it.findings.extend(report.findings.iter().map(|one| Found::in_files(one).of_state(name)));
     }
-    Ok((findings, names.len()))
+    Ok(it)
 }

@@ -135,15 +135,18 @@ fn known(directory: &Path, keys: &KeyArguments) -> Result<Option<Secret>> {
 pub fn unlock(directory: &Path, keys: &KeyArguments, output: &Output) -> Result<()> {
     let face = KeyFace::find(directory)?;
     let shown = Directory::Mounted(directory).to_string();
+    let unlocked = |numbers: Vec<u32>| {
+        let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let text = format!("unlocked key {} of {shown}", names.join(", "));
+        output.report(&Done { spec: shown.clone(), slot: None, removed: Vec::new(), keys: numbers, text })
+    };
+    if !keys.unlock.is_empty() {
+        return unlocked(unlocked_by_files(&face, keys)?);
+    }
     let (mut attempt, mut refused) = (0, None);
     while let Some(secret) = keys.asked(&shown, attempt)? {
         match face.unlock(&secret) {
-            Ok(numbers) => {
-                let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
-                let text = format!("unlocked key {} of {shown}", names.join(", "));
-                let (slot, removed) = (None, Vec::new());
-                return output.report(&Done { spec: shown, slot, removed, keys: numbers, text });
-            }
+            Ok(numbers) => return unlocked(numbers),
             Err(error) if error.class == Class::Key => refused = Some(error),
             Err(error) => return Err(error),
         }
@@ -153,6 +156,24 @@ pub fn unlock(directory: &Path, keys: &KeyArguments, output: &Output) -> Result<
         Error::new(Class::Key, format!("cannot unlock the key of {shown}"), "no key was given")
             .hint("onode --key-file FILE key unlock DIRECTORY; --passphrase-file and --keyring do it, too")
     }))
+}
+
+/// Unlocks what the files of `--unlock` open, each of which has to open something.
+fn unlocked_by_files(face: &KeyFace<'_>, keys: &KeyArguments) -> Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for alternatives in keys.of_directories()? {
+        let mut outcome = Ok(Vec::new());
+        for secret in &alternatives {
+            outcome = face.unlock(secret);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        numbers.extend(outcome?);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
 }
 
 /// Locks the key of a directory of a mounted volume.
