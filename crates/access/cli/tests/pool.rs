@@ -61,6 +61,31 @@ fn states(pool: &str, code: i32) -> Vec<String> {
     members.iter().map(|member| member["state"].as_str().expect("a state").to_owned()).collect()
 }
 
+/// The other members have what is damaged here, and would have to believe zeros.
+#[test]
+fn a_repair_of_one_member_alone_drops_nothing() {
+    let place = Place::new("pool-repair-member");
+    let (pool, members) = made(&place);
+    let good = content(5, 300_000);
+    put(&place, &pool, "/f", &good);
+    let victim = image(&members[0]);
+    let mut bytes = fs::read(victim).expect("an image");
+    let at = bytes.windows(64).position(|window| window == &good[150_000..150_064]).expect("the content");
+    bytes[at..at + 4].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(victim, &bytes).expect("damage");
+    onode!("check", &members[0]).output().expect("it starts");
+    for flags in [&["--drop-damaged"][..], &["--drop-damaged", "--accept-loss"], &[]] {
+        let said = ended(onode!("repair", &members[0]).args(flags), 16);
+        assert!(said.contains("it is member 1 of a pool"), "{said}");
+        assert!(fs::read(victim).expect("an image") == bytes, "a repair that was refused changed the member");
+    }
+    assert_eq!(get(&place, &pool, "/f"), good);
+    let said = ended(&mut onode!("repair", &pool), 1);
+    assert!(said.contains("written to members again"), "{said}");
+    onode!("check", &pool).succeeds();
+    assert_eq!(get(&place, &members[0], "/f"), good);
+}
+
 #[test]
 fn a_member_is_killed_in_every_way_and_comes_back() {
     let place = Place::new("pool-killed");
