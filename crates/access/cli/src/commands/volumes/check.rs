@@ -157,6 +157,7 @@ impl Report {
         let (mut notes, mut clones, mut sealed_bytes, mut locked) = (Vec::new(), 0, None, 0);
         if let Some(name) = state.filter(|_| medium.is_mountable) {
             files = states::of_state(spec, name)?;
+            name_files(spec, &mut findings);
         } else if medium.is_mountable {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and
