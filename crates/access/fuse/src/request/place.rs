@@ -1,6 +1,7 @@
 //! Where a request belongs: to the mounted files, to those within a transaction, or to those of a
 //! snapshot or a clone. The number that the kernel knows of a file tells which.
 
+pub mod lost;
 pub mod numbers;
 
 use crate::request::answer::Entry;
