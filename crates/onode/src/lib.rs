@@ -86,7 +86,7 @@ pub use volume::transactions::{
 /// Pools: members, and how they stand.
 #[cfg(feature = "pool")]
 pub mod pool {
-    pub use crate::open::pool::{PoolMemberState, PoolMemberStatus, add, rebuild, remove, status};
+    pub use crate::open::pool::{PoolMemberState, PoolMemberStatus, Progress, add, rebuild, remove, status};
 }
 
 /// Objects, for programs that use the device below the files: [`Volume::device`].
