@@ -182,6 +182,8 @@ fn damage_of_what_a_clone_has_is_told_by_clone_and_path() {
         assert!(told.contains(&format!("DAMAGED: {}{named} bytes ", directory.display())), "{told}");
         unmount(&directory);
     }
+    let error = onode!("repair", "--drop-damaged", &clone).fails(16);
+    assert!(error.contains(&format!("onode repair {}", image.display())), "{error}");
     let told = said(&mut onode!("repair", "--drop-damaged", &image), 1);
     assert!(told.contains(&format!("restore from a backup: {named}")), "{told}");
     onode!("check", &clone).succeeds();

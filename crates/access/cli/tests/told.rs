@@ -73,6 +73,37 @@ fn umount_tells_that_not_everything_was_saved() {
     assert_eq!(health.status.code(), Some(3), "it happened and is over");
     onode!("umount", &small.mnt).succeeds();
     assert_eq!(onode!("health", &small.image).succeeds().lines().count(), 1);
+}
+
+/// The kernel passes on a number, which says neither that the host is full nor what to do.
+#[test]
+fn commands_say_why_a_volume_accepts_no_more_changes() {
+    let Some(small) = Small::new("changeless") else { return };
+    onode!("mount", &small.image, &small.mnt).succeeds();
+    onode!("snapshot", "create", &small.mnt, "before").succeeds();
+    small.lose_something();
+    wait_until("the volume is read-only", || {
+        let health = onode!("health", &small.mnt).output().expect("it runs");
+        String::from_utf8_lossy(&health.stdout).contains("read-only:")
+    });
+    let refused: [&[&str]; 6] = [
+        &["snapshot", "create", "MNT", "monday"],
+        &["snapshot", "delete", "MNT", "before"],
+        &["clone", "create", "MNT", "try"],
+        &["clone", "create", "MNT", "try", "--from", "before"],
+        &["quota", "set", "MNT", "--user", "1000", "--bytes", "1M"],
+        &["label", "MNT", "name"],
+    ];
+    for words in refused {
+        let words = words.iter().map(|word| if *word == "MNT" { small.mnt.as_os_str() } else { word.as_ref() });
+        let error = crate::common::onode().args(words).fails(16);
+        assert!(error.contains("no space left on the host") && error.contains("onode health "), "{error}");
+        assert!(!error.contains("mounted read-only") && !error.contains("Input/output"), "{error}");
+    }
+    let _ = onode!("umount", &small.mnt).output();
+    small.make_room();
+}
+
 /// The attributes of the root are among what is gone, and the kernel asks for those first.
 #[test]
 fn health_tells_of_a_memory_that_is_gone_by_the_mount_too() {

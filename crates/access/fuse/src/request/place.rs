@@ -94,7 +94,7 @@ pub(crate) fn errno_of(error: &Error) -> Errno {
         Class::Key => convert::errno_of(ErrorKind::KeyNeeded),
         Class::NotFound => Errno::ENOENT,
         Class::Permission => Errno::EPERM,
-        Class::VolumeFull => Errno::ENOSPC,
+        Class::VolumeFull | Class::HostFull => Errno::ENOSPC,
         Class::ReadOnly => Errno::EROFS,
         Class::Usage => Errno::EINVAL,
         _ => Errno::EIO,

@@ -14,7 +14,7 @@ use onode_fs::ErrorKind;
 use onode_fs::check::{FindingKind, Repaired};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ struct RepairOutcome {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match location::spec(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
+    match spec_of(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
         Ok(outcome) => {
             output.report(&outcome)?;
             Ok(match (outcome.after.is_clean(), outcome.fixed) {
@@ -66,6 +66,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
             Ok(code_of(&error))
         }
     }
+}
+
+/// The spec of the argument, which names a whole volume.
+fn spec_of(image: &OsStr) -> Result<Spec> {
+    let Some((volume, name)) = Spec::state_of(image) else { return location::spec(image) };
+    let why = format!("`{name}` is a snapshot or clone, and lies on the same medium as the volume");
+    Err(Error::new(Class::Usage, format!("cannot repair {}", image.display()), why).hint(format!(
+        "`onode repair {volume}` repairs the medium under all of them; if `onode check {volume}@{name}` still finds \
+         something, copy its files out with `onode get {volume}@{name}` and delete it"
+    )))
 }
 
 fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairOutcome> {
