@@ -50,7 +50,7 @@ pub enum Class {
     Key,
     /// A transaction changed what somebody else changed meanwhile.
     Conflict,
-    /// A limit of a directory tree, a user or a group is reached.
+    /// A limit of a directory tree, a user, a group or a pool is reached.
     OverLimit,
     /// A mistake in Onode itself.
     Bug,
@@ -130,7 +130,7 @@ impl Class {
             Self::Loss => "acknowledged data is missing, and --accept-loss was not given",
             Self::Key => "the volume is encrypted, and no key that opens it was given",
             Self::Conflict => "a transaction changed what somebody else changed meanwhile",
-            Self::OverLimit => "a limit of a directory tree, a user or a group is reached",
+            Self::OverLimit => "a limit of a directory tree, a user, a group or a pool is reached",
             Self::Bug => "a bug in Onode",
         }
     }

@@ -88,7 +88,7 @@ pub use volume::transactions::{
 /// Pools: members, and how they stand.
 #[cfg(feature = "pool")]
 pub mod pool {
-    pub use crate::open::pool::{PoolMemberState, PoolMemberStatus, add, rebuild, remove, status};
+    pub use crate::open::pool::{PoolMemberState, PoolMemberStatus, Progress, add, rebuild, remove, status};
 }
 
 /// Objects, for programs that use the device below the files: [`Volume::device`].
@@ -100,12 +100,13 @@ pub mod object {
 
 /// What lies on a medium below its objects: check, repair and, of flash, dumps, without a mount.
 pub mod medium {
-    pub use crate::open::device::{check_medium, repair_medium};
+    pub use crate::open::device::check_medium;
     #[cfg(feature = "flash")]
     pub use crate::open::flash::dump::*;
     #[cfg(feature = "flash")]
     pub use crate::open::flash::pages::{PagesDump, SpareArea, dump_pages};
     pub use crate::open::medium::{MediumFinding, MediumRepaired, MediumReport};
+    pub use crate::volume::health::repair::repair_medium;
 }
 
 /// The examples of the front page.

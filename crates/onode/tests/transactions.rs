@@ -2,12 +2,8 @@
 
 use crate::common::Folder;
 use onode::{Class, MountOptions, Spec, TRANSACTIONS_MAX, TransactionOptions, Volume};
-<<<<<<< HEAD
 use onode_base::Timestamp;
-use onode_fs::{Caller, ErrorKind, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
-=======
-use onode_fs::{AccessTimes, Caller, Follow, SetAttributes};
->>>>>>> w3
+use onode_fs::{AccessTimes, Caller, ErrorKind, Follow, InodeNumber, OpenFlags, SetAttributes, SetTime};
 
 fn ram() -> Volume {
     Volume::open_or_create("ram:size=64M").unwrap()

@@ -1,7 +1,7 @@
 //! Encrypted volumes as people use them: made, opened by every command and mounted with a key,
 //! refused without one, and their keys changed.
 
-use crate::common::{Expect, Place, has_fuse, is_clear, onode};
+use crate::common::{Expect, Place, bytes, has_fuse, is_clear, onode};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,57 @@ fn every_command_needs_the_key_and_the_image_shows_nothing() {
     let bytes = fs::read(&image).expect("image");
     for piece in [&b"nobody else"[..], b"a-name-of"] {
         assert!(!bytes.windows(piece.len()).any(|window| window == piece), "{}", String::from_utf8_lossy(piece));
+    }
+}
+
+/// Damages one page of the content that a change of the image wrote: the middle one of all.
+fn damage_what_came(image: &Path, before: &[u8]) {
+    let mut now = fs::read(image).expect("image");
+    let pages = (0..now.len()).step_by(4096);
+    let changed: Vec<usize> = pages.filter(|at| now.get(*at..*at + 4096) != before.get(*at..*at + 4096)).collect();
+    let at = changed[changed.len() / 2] + 50;
+    now[at..at + 4].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(image, now).expect("image");
+}
+
+/// Also where more than a key is asked for: what a repair dropped would be read as good zeros.
+#[test]
+fn a_repair_that_is_refused_for_its_key_drops_nothing() {
+    let place = Place::new("repair-locked");
+    let (wrong, plain) = (place.file("wrong", &[8; 32]), place.file("f", &bytes(7, 1 << 20)));
+    for authenticated in [false, true] {
+        let (image, key) = (place.path("disk.img"), place.file("key", &[7; 32]));
+        let mut make = onode!("mkfs", "--force", "--size", "32M", "--encrypt", "--key-file", &key, &image);
+        if authenticated {
+            make.arg("--authenticate");
+        }
+        make.succeeds();
+        let before = fs::read(&image).expect("image");
+        onode!("--key-file", &key, "put", &image, &plain, "/f").succeeds();
+        let mut later = String::new();
+        if authenticated {
+            let newer = place.path("newer.img");
+            fs::copy(&image, &newer).expect("a copy");
+            onode!("--key-file", &key, "mkdir", &newer, "/more").succeeds();
+            later = onode!("--key-file", &key, "key", "anchor", &newer).succeeds();
+        }
+        damage_what_came(&image, &before);
+        let damaged = fs::read(&image).expect("image");
+        let said = onode!("--key-file", &key, "check", &image).output().expect("it starts");
+        assert_eq!(said.status.code(), Some(4), "{}", String::from_utf8_lossy(&said.stdout));
+        for flags in [&["--drop-damaged"][..], &[], &["--drop-damaged", "--accept-loss"]] {
+            is_clear(&onode!("repair", &image).args(flags).fails(8), "no key");
+            is_clear(&onode!("--key-file", &wrong, "repair", &image).args(flags).fails(8), "key-file");
+            if authenticated {
+                let mut expecting = onode!("--key-file", &key, "--expect-anchor", later.trim(), "repair", &image);
+                is_clear(&expecting.args(flags).fails(4), "older");
+            }
+            assert!(fs::read(&image).expect("image") == damaged, "a repair that was refused changed the image");
+        }
+        let said = onode!("--key-file", &key, "repair", "--drop-damaged", &image).output().expect("it starts");
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.contains("restore from a backup: /f"), "{authenticated}: {said}");
+        onode!("--key-file", &key, "check", &image).succeeds();
     }
 }
 
@@ -185,4 +236,48 @@ fn a_key_that_opened_a_volume_is_not_asked_for_again() {
         [(one, "a-name-of-a-file"), (two, "copy")].map(|(image, name)| format!("{}:/{name}", image.display()));
     by_input(&[path("cp"), path(&from), path(&to)]);
     onode!("--passphrase-file", &words, "ls", two).succeeds();
+}
+
+/// Damages the newest root of the index and its copy: only an older checkpoint can be opened.
+fn damage_the_root(image: &Path) {
+    let told = onode!("dump", image, "superblock").succeeds();
+    let newest = told.lines().skip_while(|line| !line.ends_with("newest"));
+    let root =
+        newest.skip(2).find_map(|line| line.rsplit_once(" bytes at ")?.1.split(' ').next()?.parse::<usize>().ok());
+    let root = root.expect("a root");
+    // Behind the header and two blocks of superblocks; each block of 64 pages has a page of spare
+    // bytes.
+    let at = 8192 + (2 + root / (64 * 4096)) * 65 * 4096 + root % (64 * 4096);
+    let mut bytes = fs::read(image).expect("image");
+    let key = bytes[at + 30..at + 130].to_vec();
+    let places: Vec<usize> = (0..bytes.len() - key.len()).filter(|from| bytes[*from..].starts_with(&key)).collect();
+    assert!(places.len() >= 2, "{places:?}");
+    for place in places {
+        bytes[place + 20] ^= 0xff;
+    }
+    fs::write(image, bytes).expect("image");
+}
+
+#[test]
+fn a_repair_asks_before_it_drops_what_hides_the_key() {
+    let place = Place::new("repair-hidden");
+    let (image, key) = (place.path("disk.img"), place.file("key", &[7; 32]));
+    onode!("mkfs", "--size", "32M", "--encrypt", "--key-file", &key, &image).succeeds();
+    put(&place, &image, &key);
+    onode!("--key-file", &key, "mkdir", &image, "/later").succeeds();
+    damage_the_root(&image);
+    let damaged = fs::read(&image).expect("image");
+    // Nothing can be opened, so no key can be tried: the right one is no better than none.
+    for keys in [&[][..], &["--key-file".as_ref(), key.as_os_str()]] {
+        let error = onode!("repair", "--drop-damaged", &image).args(keys).fails(8);
+        is_clear(&error, "damage hides whether it is encrypted");
+        assert!(error.contains("--accept-loss"), "{error}");
+        onode!("repair", &image).args(keys).fails(4);
+        assert!(fs::read(&image).expect("image") == damaged, "a repair that was refused changed the image");
+    }
+    let mut consented = onode!("--key-file", &key, "repair", "--drop-damaged", "--accept-loss", &image);
+    let repaired = consented.output().expect("it starts");
+    let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+    assert!(repaired.status.code() == Some(1) && said.contains("lost: superblock"), "{said}");
+    onode!("--key-file", &key, "check", &image).succeeds();
 }

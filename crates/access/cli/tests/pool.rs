@@ -1,7 +1,7 @@
 //! Pools as people use them: made, mounted, a member killed in every way and brought back,
 //! replaced, and refused where two histories would become one.
 
-use crate::common::{Expect, Place, has_fuse, is_clear};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, wait_until};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
@@ -59,6 +59,79 @@ fn states(pool: &str, code: i32) -> Vec<String> {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let members = report["members"].as_array().expect("members");
     members.iter().map(|member| member["state"].as_str().expect("a state").to_owned()).collect()
+}
+
+/// A member that is expected and never comes takes one of eight places, and the pool is degraded.
+#[test]
+fn an_interrupted_addition_leaves_no_member() {
+    let place = Place::new("pool-interrupted");
+    let (pool, _) = made(&place);
+    put(&place, &pool, "/f", &content(9, 20_000_000));
+    let member = place.path("n.img");
+    let mut interrupted = 0;
+    for _ in 0..20 {
+        let running = Running::start(&mut onode!("pool", "add", &pool, format!("flash:{},size=32M", member.display())));
+        // The name comes with the member's label: then what the others have is copied.
+        wait_until("the member is made", || member.exists());
+        running.signal("INT");
+        let output = running.end();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(1) {
+            assert!(said.contains("interrupted; the pool is as it was") && said.contains("hint: "), "{said}");
+            assert_eq!(states(&pool, 0), ["whole", "whole"]);
+            assert!(!member.exists(), "the file of the member is left");
+            interrupted += 1;
+            if interrupted == 3 {
+                break;
+            }
+        } else {
+            // It was done before it heard of the signal.
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            onode!("pool", "remove", &pool, "3").output().expect("it starts");
+            fs::remove_file(&member).expect("removed");
+            break;
+        }
+    }
+    assert!(interrupted > 0, "no addition was ever interrupted");
+    onode!("check", &pool).succeeds();
+}
+
+#[test]
+fn a_ninth_member_is_over_the_limit_and_no_damage() {
+    let place = Place::new("pool-nine");
+    let members: Vec<String> =
+        (1..=8).map(|number| format!("flash:{},size=8M", place.path(&format!("{number}.img")).display())).collect();
+    onode!("mkfs", format!("pool:{}", members.join("+"))).succeeds();
+    // Seven are away, as after as many failures.
+    let (pool, ninth) = (format!("pool:flash:{}", place.path("1.img").display()), place.path("9.img"));
+    let error = onode!("pool", "add", &pool, format!("flash:{},size=8M", ninth.display())).fails(26);
+    is_clear(&error, "at most 8 members");
+    assert!(error.contains("onode pool remove") && !ninth.exists(), "{error}");
+}
+
+/// The other members have what is damaged here, and would have to believe zeros.
+#[test]
+fn a_repair_of_one_member_alone_drops_nothing() {
+    let place = Place::new("pool-repair-member");
+    let (pool, members) = made(&place);
+    let good = content(5, 300_000);
+    put(&place, &pool, "/f", &good);
+    let victim = image(&members[0]);
+    let mut bytes = fs::read(victim).expect("an image");
+    let at = bytes.windows(64).position(|window| window == &good[150_000..150_064]).expect("the content");
+    bytes[at..at + 4].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(victim, &bytes).expect("damage");
+    onode!("check", &members[0]).output().expect("it starts");
+    for flags in [&["--drop-damaged"][..], &["--drop-damaged", "--accept-loss"], &[]] {
+        let said = ended(onode!("repair", &members[0]).args(flags), 16);
+        assert!(said.contains("it is member 1 of a pool"), "{said}");
+        assert!(fs::read(victim).expect("an image") == bytes, "a repair that was refused changed the member");
+    }
+    assert_eq!(get(&place, &pool, "/f"), good);
+    let said = ended(&mut onode!("repair", &pool), 1);
+    assert!(said.contains("written to members again"), "{said}");
+    onode!("check", &pool).succeeds();
+    assert_eq!(get(&place, &members[0], "/f"), good);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::common::{Expect, Place, Running, has_fuse, is_clear, unmount, wait_un
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const DAMAGED: i32 = 11;
 /// Bytes between two patterns.
@@ -150,6 +151,42 @@ fn damage_of_what_a_snapshot_keeps_is_told_by_snapshot_and_path() {
     let said = onode!("scrub", "--status", &directory).succeeds();
     assert!(said.contains(&format!("DAMAGED: {}{named} bytes ", directory.display())), "{said}");
     unmount(&directory);
+}
+
+#[test]
+fn damage_of_what_a_clone_has_is_told_by_clone_and_path() {
+    let place = Place::new("scrub-clone");
+    let (image, _) = made(&place, "0", 3_000_000);
+    onode!("mkdir", &image, "/d").succeeds();
+    onode!("clone", "create", &image, "work").succeeds();
+    let (own, clone) = (content("own", 300_000), format!("{}@work", image.display()));
+    onode!("put", &clone, place.file("own", &own), "/d/a name").succeeds();
+    hurt(&image, &own, 100_000);
+    let named = "/.clones/work/d/a name";
+    let said = |command: &mut Command, code: i32| {
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    for target in [image.as_os_str(), clone.as_ref()] {
+        let said = said(&mut onode!("check", target), 4);
+        assert!(said.contains(&format!("the file is {named}")), "{said}");
+    }
+    let told = said(&mut onode!("scrub", "--read-only", &image), DAMAGED);
+    assert!(told.contains(&format!("DAMAGED: {named} bytes ")), "{told}");
+    if has_fuse() {
+        let directory = place.directory("mnt");
+        onode!("mount", &image, &directory).succeeds();
+        let told = said(&mut onode!("scrub", &directory), DAMAGED);
+        assert!(told.contains(&format!("DAMAGED: {}{named} bytes ", directory.display())), "{told}");
+        unmount(&directory);
+    }
+    let error = onode!("repair", "--drop-damaged", &clone).fails(16);
+    assert!(error.contains(&format!("onode repair {}", image.display())), "{error}");
+    let told = said(&mut onode!("repair", "--drop-damaged", &image), 1);
+    assert!(told.contains(&format!("restore from a backup: {named}")), "{told}");
+    onode!("check", &clone).succeeds();
 }
 
 #[test]

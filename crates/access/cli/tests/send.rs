@@ -383,3 +383,25 @@ fn a_volume_without_room_to_go_back_takes_some_and_goes_on() {
     assert!(fs::read(place.path("kept")).expect("content") == bytes(3, 3_000_000));
     onode!("check", &image).succeeds();
 }
+
+#[test]
+fn a_repair_of_a_part_of_a_stream_drops_nothing() {
+    let place = Place::new("send-repair");
+    let (source, stream, image) = (place.image("source.img"), place.path("stream"), place.path("replica.img"));
+    let replica = format!("flash:{}", image.display());
+    let content = bytes(5, 12_000_000);
+    onode!("put", &source, place.file("f", &content), "/f").succeeds();
+    onode!("snapshot", "create", &source, "one").succeeds();
+    onode!("send", &source, "one", "-o", &stream).succeeds();
+    let all = fs::read(&stream).expect("the stream");
+    onode!("receive", format!("{replica},size=64M"), place.file("half", &all[..all.len() / 2])).fails(11);
+    let mut damaged = fs::read(&image).expect("an image");
+    let at = damaged.windows(64).position(|window| window == &content[300_000..300_064]).expect("the content");
+    damaged[at..at + 4].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(&image, &damaged).expect("damage");
+    for flags in [&["--drop-damaged"][..], &["--drop-damaged", "--accept-loss"]] {
+        let said = onode!("repair", &replica).args(flags).fails(4);
+        assert!(said.contains("did not come to its end") && said.contains("onode receive"), "{said}");
+        assert!(fs::read(&image).expect("an image") == damaged, "a repair that was refused changed the image");
+    }
+}

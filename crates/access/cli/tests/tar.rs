@@ -1,7 +1,7 @@
 //! Tar archives: what GNU tar writes comes into an image, GNU tar reads what comes out, and hostile
 //! archives touch nothing outside of their directory.
 
-use crate::common::{Expect, Place, is_clear, is_root};
+use crate::common::{Expect, Place, bytes, has_fuse, is_clear, is_root, unmount};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -152,6 +152,56 @@ fn what_gnu_tar_writes_and_reads_is_the_same() {
     };
     assert_eq!(without_time(listed(&place.path("files"))), without_time(wanted));
     onode!("check", &image).succeeds();
+}
+
+/// Files whose content ends anywhere, as a mount makes them, and files behind them: GNU tar starts
+/// each range of content with a block.
+#[test]
+fn gnu_tar_unpacks_files_with_holes_of_odd_lengths() {
+    if !does(gnu_tar().arg("--version")) || !has_fuse() {
+        eprintln!("skipped: no tar, or no mounts");
+        return;
+    }
+    let place = Place::new("tar-odd");
+    let (image, mount, archive) = (place.image("disk.img"), place.directory("mnt"), place.path("x.tar"));
+    onode!("mount", &image, &mount).succeeds();
+    let ends: [&[(u64, usize)]; 4] =
+        [&[(0, 1000), (10_000, 4)], &[(1, 1), (50_001, 777), (99_998, 2)], &[(511, 2), (70_000, 5000)], &[(3, 70_001)]];
+    for (number, ranges) in (1..).zip(ends) {
+        let file = fs::File::create(mount.join(format!("holes{number}"))).expect("a file");
+        file.set_len(100_000).expect("a size");
+        for (at, length) in ranges {
+            file.write_all_at(&bytes(number, *length), *at).expect("content");
+        }
+        fs::write(mount.join(format!("holes{number}.after")), bytes(number + 9, 10)).expect("a file");
+    }
+    let content = |root: &Path| {
+        let files = fs::read_dir(root).expect("a list").map(|entry| entry.expect("an entry").path());
+        let mut all: Vec<_> =
+            files.map(|file| (file.file_name().map(ToOwned::to_owned), fs::read(&file).ok())).collect();
+        all.sort();
+        all
+    };
+    let wanted = content(&mount);
+    assert_eq!(wanted.len(), 8);
+    // What GNU tar makes of the same holes.
+    let theirs = place.path("theirs.tar");
+    assert!(does(gnu_tar().arg("-C").arg(&mount).arg("-cf").arg(&theirs).args(["--format=posix", "--sparse", "."])));
+    unmount(&mount);
+    onode!("get", "--tar", &image, "/", &archive).succeeds();
+    assert!(fs::metadata(&archive).expect("an archive").len() < 200_000, "the holes were written");
+    let (out, back) = (place.directory("out"), place.path("back"));
+    assert!(does(gnu_tar().arg("-C").arg(&out).arg("-xf").arg(&archive)), "GNU tar refuses the archive");
+    assert!(content(&out) == wanted, "GNU tar unpacks something else");
+    assert!(does(gnu_tar().arg("-tf").arg(&archive)));
+    for made in [&archive, &theirs] {
+        let other = place.path("other.img");
+        onode!("mkfs", "--force", "--size", "16M", &other).succeeds();
+        onode!("put", "--tar", &other, made, "/in").succeeds();
+        onode!("get", "-r", &other, "/in", &back).succeeds();
+        assert!(content(&back) == wanted, "{} is unpacked as something else", made.display());
+        fs::remove_dir_all(&back).expect("removed");
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! without a mount, and a fast disk that is missing, somebody else's, given up or made anew costs
 //! no byte.
 
-use crate::common::{Expect, Place, has_fuse, is_clear, unmount};
+use crate::common::{Expect, Place, Running, has_fuse, is_clear, unmount};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Two disks of a test.
 struct Pair {
@@ -409,4 +411,39 @@ fn a_mounted_volume_goes_on_on_another_disk() {
     onode!("mount", &two, &directory).succeeds();
     assert!(std::fs::read(directory.join("file")).unwrap() == bytes);
     onode!("umount", &directory).succeeds();
+}
+
+/// Whoever promotes a directory does not own it: what others remove meanwhile is no reason to stop.
+#[test]
+fn what_others_remove_is_counted_and_the_rest_is_promoted() {
+    if !has_fuse() {
+        return;
+    }
+    let pair = Pair::made("tier-removed");
+    let mount = pair.place.directory("mnt");
+    onode!("mount", pair.spec(""), &mount).succeeds();
+    let directory = mount.join("d");
+    let mut gone = 0;
+    for round in 0..10 {
+        fs::create_dir(&directory).expect("a directory");
+        for number in 0..600_u32 {
+            fs::write(directory.join(format!("{number}")), content(3000, number)).expect("a file");
+        }
+        let running = Running::start(&mut onode!("--json", "promote", "--wait", &directory));
+        std::thread::sleep(Duration::from_millis(10 * (round % 4)));
+        for number in 0..600_u32 {
+            fs::remove_file(directory.join(format!("{number}"))).expect("removed");
+        }
+        let report: Value = serde_json::from_str(&running.ends_well()).expect("JSON");
+        let (files, removed) = (report["files"].as_u64().expect("files"), report["gone"].as_u64().expect("gone"));
+        assert!(files >= 1 && files + removed <= 601, "{report}");
+        gone += removed;
+        fs::remove_dir(&directory).expect("removed");
+        if gone > 0 {
+            break;
+        }
+    }
+    let error = onode!("promote", "--wait", &directory).fails(20);
+    assert!(error.contains("hint: "), "{error}");
+    unmount(&mount);
 }

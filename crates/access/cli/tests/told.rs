@@ -75,6 +75,64 @@ fn umount_tells_that_not_everything_was_saved() {
     assert_eq!(onode!("health", &small.image).succeeds().lines().count(), 1);
 }
 
+/// The kernel passes on a number, which says neither that the host is full nor what to do.
+#[test]
+fn commands_say_why_a_volume_accepts_no_more_changes() {
+    let Some(small) = Small::new("changeless") else { return };
+    onode!("mount", &small.image, &small.mnt).succeeds();
+    onode!("snapshot", "create", &small.mnt, "before").succeeds();
+    small.lose_something();
+    wait_until("the volume is read-only", || {
+        let health = onode!("health", &small.mnt).output().expect("it runs");
+        String::from_utf8_lossy(&health.stdout).contains("read-only:")
+    });
+    let refused: [&[&str]; 6] = [
+        &["snapshot", "create", "MNT", "monday"],
+        &["snapshot", "delete", "MNT", "before"],
+        &["clone", "create", "MNT", "try"],
+        &["clone", "create", "MNT", "try", "--from", "before"],
+        &["quota", "set", "MNT", "--user", "1000", "--bytes", "1M"],
+        &["label", "MNT", "name"],
+    ];
+    for words in refused {
+        let words = words.iter().map(|word| if *word == "MNT" { small.mnt.as_os_str() } else { word.as_ref() });
+        let error = crate::common::onode().args(words).fails(16);
+        assert!(error.contains("no space left on the host") && error.contains("onode health "), "{error}");
+        assert!(!error.contains("mounted read-only") && !error.contains("Input/output"), "{error}");
+    }
+    let _ = onode!("umount", &small.mnt).output();
+    small.make_room();
+}
+
+/// The attributes of the root are among what is gone, and the kernel asks for those first.
+#[test]
+fn health_tells_of_a_memory_that_is_gone_by_the_mount_too() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("memory-lost");
+    let (memory, mnt) = (place.path("a.mem"), place.directory("mnt"));
+    let spec = format!("scm:{}", memory.display());
+    onode!("mkfs", format!("{spec},size=32M")).succeeds();
+    onode!("mount", &spec, &mnt).succeeds();
+    fs::write(mnt.join("x"), noise(1 << 20)).expect("a file");
+    fs::OpenOptions::new().write(true).open(&memory).expect("the memory").set_len(3 << 20).expect("cut short");
+    wait_until("the file is gone", || fs::read(mnt.join("x")).is_err());
+    for target in [mnt.as_os_str(), memory.as_os_str()] {
+        let health = onode!("health", target).output().expect("it runs");
+        let said = String::from_utf8_lossy(&health.stdout);
+        assert!(health.status.code() == Some(5) && said.contains("memory-lost"), "{said}");
+    }
+    for verb in ["stat", "df", "info"] {
+        let said = onode!(verb, &mnt).output().expect("it runs");
+        let error = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.status.success() || error.contains("memory"), "{verb}: {error}");
+    }
+    let listed = fs::read_dir(&mnt).map_or(0, |entries| entries.filter(Result::is_ok).count());
+    assert!(listed == 0 && fs::write(mnt.join("y"), b"y").is_err(), "it is served as if it were there");
+    let _ = onode!("umount", &mnt).output();
+}
+
 #[test]
 fn an_unmount_by_others_is_told_by_the_next_command() {
     let Some(small) = Small::new("umount8") else { return };

@@ -130,7 +130,9 @@ impl Adaptor {
             return Ok(self.snapshots.folder(folder));
         }
         let place = self.at(number)?;
-        told(place.attributes(place.inode(number))).map(|found| place.shown(&found))
+        let found = place.attributes(place.inode(number));
+        let found = found.or_else(|error| self.root_before.in_place_of(error, &self.files, number));
+        told(found).map(|found| place.shown(&found))
     }
 
     pub(crate) fn set_attributes(&self, who: Who, number: INodeNo, to: &SetAttributes) -> Result<FileAttr, Errno> {

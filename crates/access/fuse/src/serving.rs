@@ -11,6 +11,7 @@ use crate::request::counts::{Kind, Requests};
 use crate::request::faces::Faces;
 use crate::request::page_cache::PageCache;
 use crate::request::place::Place;
+use crate::request::place::lost::RootBefore;
 use crate::request::place::numbers::{state, transaction};
 use crate::request::set_id::SetId;
 use crate::request::snapshots::Shown;
@@ -38,6 +39,7 @@ pub type Views = Box<dyn Fn(&str, &Requests) -> Option<Vec<u8>> + Send + Sync>;
 /// The volume with what it takes to serve it.
 pub(crate) struct Adaptor {
     pub(crate) files: Arc<FileSystem>,
+    pub(crate) root_before: RootBefore,
     pub(crate) views: Views,
     pub(crate) faces: Faces,
     pub(crate) transacted: Transacted,
@@ -83,6 +85,7 @@ impl Adaptor {
             requests: Arc::new(Requests::new()),
             waiting: Waiting::new(options.spin, device),
             breakdown,
+            root_before: RootBefore::new(&files),
             files,
             views,
             faces,

@@ -1,14 +1,14 @@
 //! From specs to devices: the one place that names every device.
 
 use crate::error::{Class, Error, Result};
-use crate::open::access::{Access, NewVolume, Opened, Users};
+use crate::open::access::{Access, NewVolume, Opened, Users, volume_error};
 use crate::open::distinct::check_distinct;
 use crate::open::kind::DeviceKind;
 use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
 use crate::open::missing::refuse_missing_devices;
 use crate::spec::Spec;
 use crate::spec::ram::Ram;
-use onode_object::{AttributeKey, ObjectDevice, ObjectId, RamDevice};
+use onode_object::{AttributeKey, ErrorKind, ObjectDevice, ObjectId, RamDevice};
 #[cfg(feature = "pool")]
 use std::path::Path;
 use std::sync::Arc;
@@ -41,18 +41,39 @@ pub(crate) fn open(spec: &Spec, access: Access, users: Users, uuid: [u8; 16]) ->
 /// Refuses to change a member of a pool by itself: the others would not know, and what they and it
 /// have would not be one volume any more. A pool hides from its host that its members are such.
 pub(crate) fn refuse_member(spec: &Spec, access: Access, device: &dyn ObjectDevice) -> Result<()> {
-    if access.read_only {
-        return Ok(());
-    }
     // Whatever else is wrong with it is told by who uses it.
-    let Ok(Some(label)) = device.attribute(ObjectId::POOL, AttributeKey::POOL_MEMBER) else { return Ok(()) };
+    match member_of(device) {
+        Ok(Some(label)) if !access.read_only => Err(member(spec, &label)),
+        _ => Ok(()),
+    }
+}
+
+/// The same before a repair, for which what cannot be read is no answer.
+///
+/// # Errors
+/// `Damaged` if it cannot be known.
+pub(crate) fn refuse_hidden_member(spec: &Spec, device: &dyn ObjectDevice) -> Result<()> {
+    match member_of(device) {
+        Ok(None) => Ok(()),
+        Ok(Some(label)) => Err(member(spec, &label)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(volume_error(format!("cannot open {spec}"), &error)),
+    }
+}
+
+/// What a device says of the pool that it is a member of.
+fn member_of(device: &dyn ObjectDevice) -> onode_object::Result<Option<Vec<u8>>> {
+    device.attribute(ObjectId::POOL, AttributeKey::POOL_MEMBER)
+}
+
+fn member(spec: &Spec, label: &[u8]) -> Error {
     let number = label.get(1).map_or_else(String::new, |number| format!(" {number}"));
     let why = format!("it is member{number} of a pool, and the others would not know what changes");
     let alone = spec.to_string().replace('+', "++");
-    Err(Error::new(Class::Usage, format!("cannot open {spec}"), why).hint(format!(
+    Error::new(Class::Usage, format!("cannot open {spec}"), why).hint(format!(
         "open the pool with all its members (pool:{alone}+...), or read this one only; without the others it is \
          pool:{alone}, and they get what changed when they are back"
-    )))
+    ))
 }
 
 /// Refuses to make a volume for `spec` in the place of `member` if that is one with another part of
@@ -92,15 +113,9 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     kind_of(spec).check(spec, progress)
 }
 
-/// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped
-/// from the index; without it nothing is lost that can still be read. With `accept_loss` the repair
-/// goes on without what is missing.
-///
-/// # Errors
-/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing
-/// was changed then.
-pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Result<MediumRepaired> {
-    kind_of(spec).repair(spec, Access { accept_loss, drop_damaged, ..Access::CHANGE })
+/// Repairs the medium of `spec` as far as `access` allows; nobody is asked whether that may be.
+pub(crate) fn repair(spec: &Spec, access: Access) -> Result<MediumRepaired> {
+    kind_of(spec).repair(spec, access)
 }
 
 /// Objects without a medium: there is nothing to make, and nothing to look into.

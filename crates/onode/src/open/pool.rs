@@ -97,7 +97,7 @@ impl DeviceKind for PoolSpec {
             repaired += report.repaired;
             from = report.next;
         }
-        finish(&pool, &mut |_| {}).map_err(|error| failed(&error))?;
+        finish(&pool, &format!("cannot repair {spec}"), &mut |_| Ok(()))?;
         if repaired > 0 {
             actions.push(format!("{repaired} bytes were written to members again"));
         }
@@ -184,14 +184,18 @@ fn create_next(spec: &Spec, specs: &[Spec], made: &[Made<'_>], new: NewVolume<'_
     kind_of(first).create(first, NewVolume { uuid, fill: &fill, ..new })
 }
 
+/// Hears how the members stand; an error ends what is done.
+pub type Progress<'a> = dyn FnMut(&[PoolMemberStatus]) -> Result<()> + 'a;
+
 /// Has members get what they lack, as far as that can be done now. `progress` hears how they stand.
-fn finish(pool: &OpenPool, progress: &mut dyn FnMut(&[PoolMemberStatus])) -> onode_object::Result<()> {
+fn finish(pool: &OpenPool, what: &str, progress: &mut Progress<'_>) -> Result<()> {
+    let failed = |error: onode_object::Error| volume_error(what.to_owned(), &error);
     loop {
-        progress(&pool.status());
-        let maintenance = pool.maintain(STEPS_A_REPORT)?;
+        progress(&pool.status())?;
+        let maintenance = pool.maintain(STEPS_A_REPORT).map_err(failed)?;
         let is_behind = |one: &PoolMemberStatus| matches!(one.state, PoolMemberState::Behind { .. });
         if maintenance.done == 0 || !pool.status().iter().any(is_behind) {
-            return pool.sync(onode_object::SyncScope::All);
+            return pool.sync(onode_object::SyncScope::All).map_err(failed);
         }
     }
 }
@@ -218,26 +222,29 @@ pub fn status(spec: &Spec) -> Result<(Vec<PoolMemberStatus>, Vec<String>)> {
 /// Has the members of a pool get what they lack; returns how they stand then.
 ///
 /// # Errors
-/// As [`Volume::open`](crate::Volume::open), and those of the devices.
-pub fn rebuild(spec: &Spec, progress: &mut dyn FnMut(&[PoolMemberStatus])) -> Result<Vec<PoolMemberStatus>> {
+/// As [`Volume::open`](crate::Volume::open), those of the devices and of `progress`.
+pub fn rebuild(spec: &Spec, progress: &mut Progress<'_>) -> Result<Vec<PoolMemberStatus>> {
     let (pool, _) = pool_of(spec)?.mount(spec, Access::CHANGE)?;
-    let failed = |error: &onode_object::Error| volume_error(format!("cannot rebuild {spec}"), error);
-    finish(&pool, progress).map_err(|error| failed(&error))?;
+    let what = format!("cannot rebuild {spec}");
+    let finished = finish(&pool, &what, progress);
     let status = pool.status();
-    pool.close().map_err(|error| failed(&error))?;
-    Ok(status)
+    // What was copied stays, whatever came then.
+    let closed = pool.close().map_err(|error| volume_error(what, &error));
+    finished.and(closed).map(|()| status)
 }
 
 /// Makes a volume that becomes a member of a pool and gets what the others have; returns the spec
-/// with all of them. With `replace` what is there already goes.
+/// with all of them. With `replace` what is there already goes. If `progress` ends it, the pool has
+/// no such member, and a file that was made for it is gone again.
 ///
 /// # Errors
-/// As [`Volume::create`](crate::Volume::create) for the member and [`rebuild`] for the pool.
+/// As [`Volume::create`](crate::Volume::create) for the member and [`rebuild`] for the pool;
+/// `OverLimit` if the pool has as many members as it can.
 pub fn add(
     spec: &Spec,
     member: &Spec,
     replace: bool,
-    progress: &mut dyn FnMut(&[PoolMemberStatus]),
+    progress: &mut Progress<'_>,
 ) -> Result<(Spec, Vec<PoolMemberStatus>)> {
     let pool = pool_of(spec)?;
     let mut members = pool.members.clone();
@@ -245,14 +252,15 @@ pub fn add(
     // Whatever the joined line would be refused for is told before anything is changed.
     let joined = Spec::parse(&Spec::Pool(PoolSpec { members }).to_string())?;
     refuse_existing(&joined, member, replace)?;
-    let failed = |error: &onode_object::Error| volume_error(format!("cannot add {member} to {spec}"), error);
+    let what = format!("cannot add {member} to {spec}");
+    let failed = |error: &onode_object::Error| volume_error(what.clone(), error);
     let (opened, _) = pool.mount(spec, Access::CHANGE)?;
     if member.is_memory() && Versioned::relies_on_holes(&opened).map_err(|error| failed(&error))? {
         let why = "a memory cannot hold snapshots or clones that an older version made on members of other kinds";
-        return Err(Error::new(Class::Usage, format!("cannot add {member} to {spec}"), why)
+        return Err(Error::new(Class::Usage, what, why)
             .hint("delete these snapshots and clones first, or add a member of another kind"));
     }
-    let label = opened.admit().map_err(|error| failed(&error))?;
+    let label = opened.admit().map_err(|error| not_admitted(what.clone(), &error))?;
     let made = make_member(member, label, replace);
     if made.is_err() {
         // The first error says more than that it is still expected.
@@ -261,8 +269,38 @@ pub fn add(
     opened.close().map_err(|error| failed(&error))?;
     drop(opened);
     made?;
-    let status = rebuild(&joined, progress)?;
-    Ok((joined, status))
+    let mut is_ended = false;
+    let mut watched = |members: &[PoolMemberStatus]| progress(members).inspect_err(|_| is_ended = true);
+    let rebuilt = rebuild(&joined, &mut watched);
+    if !is_ended {
+        return rebuilt.map(|status| (joined, status));
+    }
+    let taken = remove(spec, label.number);
+    if taken.is_ok() && !replace {
+        // Whoever tries again would be told of a file that is there already.
+        member
+            .said()
+            .all_paths()
+            .iter()
+            .filter(|path| path.is_file())
+            .for_each(|path| drop(std::fs::remove_file(path)));
+    }
+    rebuilt.map(|status| (joined, status)).map_err(|ended| match taken {
+        Ok(_) => Error { what, why: format!("{}; the pool is as it was, without that member", ended.why), ..ended },
+        Err(error) => Error::new(ended.class, what, format!("{}, and it is a member still: {error}", ended.why))
+            .hint(format!("onode pool remove {spec} {}", label.number)),
+    })
+}
+
+/// Why a pool takes no new member.
+fn not_admitted(what: String, error: &onode_object::Error) -> Error {
+    match error.kind {
+        ErrorKind::Invalid => Error::new(Class::OverLimit, what, error.detail.clone()).hint(
+            "`onode pool status` shows all members, also those that are away; `onode pool remove` takes one out that \
+             is lost for good",
+        ),
+        _ => volume_error(what, error),
+    }
 }
 
 fn make_member(member: &Spec, label: PoolLabel, replace: bool) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The health of a volume: what its device tells, and what only those above it know.
 
+pub mod repair;
 mod versions;
 
 use crate::volume::Volume;

@@ -63,6 +63,11 @@ pub fn set_key_agent(agent: Box<dyn KeyAgent>) -> bool {
     AGENT.set(agent).is_ok()
 }
 
+/// Whether the owner of a volume has noted a state with which it is to be compared.
+pub(super) fn expects_anchor(spec: &Spec) -> bool {
+    AGENT.get().is_some_and(|agent| agent.anchor(spec).is_some())
+}
+
 /// How a volume is encrypted that is to be made.
 #[derive(Debug)]
 pub enum Encryption<'a> {

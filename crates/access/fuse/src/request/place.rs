@@ -1,6 +1,7 @@
 //! Where a request belongs: to the mounted files, to those within a transaction, or to those of a
 //! snapshot or a clone. The number that the kernel knows of a file tells which.
 
+pub mod lost;
 pub mod numbers;
 
 use crate::request::answer::Entry;
@@ -93,7 +94,7 @@ pub(crate) fn errno_of(error: &Error) -> Errno {
         Class::Key => convert::errno_of(ErrorKind::KeyNeeded),
         Class::NotFound => Errno::ENOENT,
         Class::Permission => Errno::EPERM,
-        Class::VolumeFull => Errno::ENOSPC,
+        Class::VolumeFull | Class::HostFull => Errno::ENOSPC,
         Class::ReadOnly => Errno::EROFS,
         Class::Usage => Errno::EINVAL,
         _ => Errno::EIO,

@@ -11,7 +11,7 @@ use onode_services::{Received, Snapshot, SnapshotId};
 use std::sync::Arc;
 
 /// What a volume says of streams.
-pub(super) fn of(spec: &Spec, layers: &Layers) -> Result<Option<Received>> {
+pub(in crate::volume) fn of(spec: &Spec, layers: &Layers) -> Result<Option<Received>> {
     Received::load(layers.bare.as_ref()).map_err(|error| volume_error(format!("cannot open {spec}"), &error))
 }
 

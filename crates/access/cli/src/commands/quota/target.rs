@@ -2,6 +2,7 @@
 //! process opens.
 
 use super::whom::Whom;
+use crate::commands::state::ask;
 use crate::location::{self, Consent, resolve};
 use onode::{Class, Error, Result, Volume};
 use onode_fs::{Caller, ErrorKind, XattrFlags};
@@ -200,6 +201,11 @@ impl QuotaTarget {
     /// What the server of a mount would say in words comes as a number.
     fn told(&self, errno: Errno) -> Error {
         let what = &self.what;
+        if let QuotaVolume::Mounted(directory) = &self.volume
+            && let Some(error) = ask::changeless(what, directory, errno)
+        {
+            return error;
+        }
         match errno {
             Errno::OPNOTSUPP => self.on_memory(),
             Errno::EXIST => self.nested(),

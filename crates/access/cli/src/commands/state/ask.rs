@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::path::Path;
 
+/// The condition of a volume that accepts no more changes.
+const READ_ONLY: &str = "read-only";
 /// The largest value an attribute can have.
 pub const VIEW_BYTES_MAX: usize = 64 << 10;
 
@@ -65,6 +67,19 @@ pub fn ask<T>(
 /// The health of the volume that is mounted at `directory`.
 pub fn health_of(directory: &Path) -> Result<HealthReport> {
     fetch(directory, "health")
+}
+
+/// That `what` was refused for a reason that the server of the mount at `directory` knows better
+/// than its number says: the volume accepts no more changes. Nothing if that is not so.
+pub fn changeless(what: &str, directory: &Path, errno: Errno) -> Option<Error> {
+    let may_be = [Errno::ROFS, Errno::NOSPC, Errno::IO].contains(&errno);
+    let health = may_be.then(|| health_of(directory).ok())??;
+    let told = health.conditions.into_iter().find(|one| one.code == READ_ONLY)?;
+    let is_host_full = told.text.contains(onode_base::ErrorKind::HostFull.describe());
+    let class = if is_host_full { Class::HostFull } else { Class::ReadOnly };
+    let next = format!("onode health {}", directory.display());
+    let hint = told.remedy.map_or_else(|| next.clone(), |remedy| format!("{remedy}; all that is wrong: {next}"));
+    Some(Error::new(class, what, told.text).hint(hint))
 }
 
 /// What the mount at `directory` answers when asked for a view.

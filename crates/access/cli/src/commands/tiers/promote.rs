@@ -1,5 +1,6 @@
 //! `onode promote` and `onode demote`: copies content to the fast disk, or gives the copy up.
 
+use crate::commands::state::why::Why;
 use crate::commands::tiers::target::{NO_ROOM, Target};
 use onode::{Class, Error, Result};
 use onode_console::Output;
@@ -33,6 +34,8 @@ struct Report {
     fast_bytes: u64,
     big_bytes: u64,
     waits: bool,
+    /// What another program removed meanwhile.
+    gone: u64,
     /// What the fast disk has no room for; the rest was moved all the same.
     refused: Vec<Refused>,
 }
@@ -41,6 +44,16 @@ struct Report {
 struct Refused {
     path: String,
     why: String,
+}
+
+impl Report {
+    /// Counts a file whose content was moved.
+    fn add(&mut self, why: Why) {
+        let lies = why.whereabouts.unwrap_or_default();
+        self.files += 1;
+        self.fast_bytes += lies.fast_bytes;
+        self.big_bytes += lies.big_bytes + lies.log_bytes;
+    }
 }
 
 pub fn promote(arguments: &PromoteArguments, output: &Output) -> Result<u8> {
@@ -57,17 +70,14 @@ fn report(target: &Target, how: &str, output: &Output) -> Result<u8> {
         let path = files.path().display().to_string();
         let mut report = Report { path, waits: how != "promote-later", ..Report::default() };
         for path in files.all(true)? {
-            match files.move_content(&path, how) {
+            match files.move_content(&path, how).and_then(|()| files.why(&path)) {
+                Ok(why) => report.add(why),
                 Err(error) if error.class == Class::VolumeFull => {
                     report.refused.push(Refused { path: path.display().to_string(), why: error.why });
-                    continue;
                 }
-                moved => moved?,
+                Err(error) if files.is_gone(&path, &error) => report.gone += 1,
+                Err(error) => return Err(error),
             }
-            let why = files.why(&path)?.whereabouts.unwrap_or_default();
-            report.files += 1;
-            report.fast_bytes += why.fast_bytes;
-            report.big_bytes += why.big_bytes + why.log_bytes;
         }
         Ok(report)
     })?;
@@ -84,9 +94,13 @@ fn report(target: &Target, how: &str, output: &Output) -> Result<u8> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, files, fast_bytes, big_bytes, waits, refused: _ } = self;
+        let Self { path, files, fast_bytes, big_bytes, waits, gone, refused: _ } = self;
         let things = if *files == 1 { "file or directory" } else { "files and directories" };
         let later = if *waits { "" } else { "; the rest follows in the background" };
-        write!(f, "{path}: {files} {things}, {fast_bytes} of {big_bytes} bytes on the fast disk{later}")
+        write!(f, "{path}: {files} {things}, {fast_bytes} of {big_bytes} bytes on the fast disk{later}")?;
+        match gone {
+            0 => Ok(()),
+            gone => write!(f, "; {gone} were removed meanwhile"),
+        }
     }
 }

@@ -150,6 +150,13 @@ impl Files {
         Ok(found)
     }
 
+    /// Whether there was this error because another program removed one of [`all`](Self::all). The
+    /// path itself has to be there.
+    pub fn is_gone(&self, path: &Path, error: &Error) -> bool {
+        let is_there = || fs::symlink_metadata(path).is_ok();
+        self.volume.is_none() && path != self.path && (error.class == Class::NotFound || !is_there())
+    }
+
     /// Changes each of [`all`](Self::all); returns how many.
     pub fn change(&self, recursive: bool, change: impl Fn(&Path) -> Result<()>) -> Result<u64> {
         let all = self.all(recursive)?;
@@ -360,16 +367,32 @@ fn unheeded(what: String, attribute: &str) -> Error {
 }
 
 fn below_on_host(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let host = |error: &io::Error| Error::host_file("list", path, error);
-    if !fs::symlink_metadata(path).map_err(|error| host(&error))?.is_dir() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(path).map_err(|error| host(&error))? {
-        let entry = entry.map_err(|error| host(&error))?;
-        let kind = entry.file_type().map_err(|error| host(&error))?;
+    let top = fs::symlink_metadata(path).map_err(|error| Error::host_file("list", path, &error))?;
+    if top.is_dir() { below_directory(path, found) } else { Ok(()) }
+}
+
+/// Adds what is below a directory. What another program removes meanwhile is not there.
+fn below_directory(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let failed = |error: &io::Error| Error::host_file("list", path, error);
+    let entries = match fs::read_dir(path) {
+        Err(error) if is_gone(&error) => return Ok(()),
+        entries => entries.map_err(|error| failed(&error))?,
+    };
+    for entry in entries {
+        let entry = match entry {
+            Err(error) if is_gone(&error) => return Ok(()),
+            entry => entry.map_err(|error| failed(&error))?,
+        };
+        let kind = match entry.file_type() {
+            Err(error) if is_gone(&error) => continue,
+            kind => kind.map_err(|error| failed(&error))?,
+        };
         if kind.is_dir() || kind.is_file() {
             found.push(entry.path());
-            below_on_host(&entry.path(), found)?;
+        }
+        if kind.is_dir() {
+            below_directory(&entry.path(), found)?;
         }
     }
     Ok(())

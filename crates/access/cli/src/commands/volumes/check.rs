@@ -130,12 +130,15 @@ pub fn open(spec: &Spec, read_only: bool, accept_loss: bool) -> Result<(Arc<dyn 
     open_device(spec, read_only, accept_loss).map_err(|error| explained(spec, error))
 }
 
+/// Whether the hint of an error says no more than what is usually said of damage.
+pub fn leads_to_check(error: &Error) -> bool {
+    error.hint.as_ref().is_none_or(|hint| error.class == Class::Loss || hint.contains("onode check"))
+}
+
 fn explained(spec: &Spec, error: Error) -> Error {
-    // What is usually said of damage leads here.
-    let leads_here = |hint: &String| hint.contains("onode check");
     match error.class {
         Class::InUse => where_mounted(spec, error),
-        Class::Damaged if error.hint.as_ref().is_none_or(leads_here) => error.hint(BEYOND_REPAIR),
+        Class::Damaged if leads_to_check(&error) => error.hint(BEYOND_REPAIR),
         _ => error,
     }
 }
@@ -155,6 +158,7 @@ impl Report {
         let mut clones = states::InClones::default();
         if let Some(name) = state.filter(|_| medium.is_mountable) {
             files = states::of_state(spec, name)?;
+            name_files(spec, &mut findings);
         } else if medium.is_mountable {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and

@@ -1,5 +1,6 @@
 //! `onode label`: shows or changes the name that a volume has for people.
 
+use crate::commands::state::ask;
 use crate::location::{self, Consent};
 use onode::{Class, Error, Result, Volume};
 use onode_console::{Output, quote};
@@ -82,6 +83,9 @@ fn of_mount(directory: &Path) -> Result<String> {
 
 fn refused(directory: &Path, errno: Errno) -> Error {
     let what = format!("cannot label {}", directory.display());
+    if let Some(error) = ask::changeless(&what, directory, errno) {
+        return error;
+    }
     match errno {
         Errno::PERM => Error::new(Class::Permission, what, "only root and the owner of the volume may"),
         Errno::ROFS => Error::new(Class::ReadOnly, what, "it is mounted read-only"),

@@ -2,6 +2,7 @@
 //! goes.
 
 use crate::location::{self, where_mounted};
+use crate::signals::Stop;
 use indicatif::ProgressBar;
 use onode::pool::{self, PoolMemberState, PoolMemberStatus};
 use onode::{Class, Error, Result, Spec};
@@ -158,12 +159,25 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
         }
         PoolVerb::Rebuild(NamedPool { pool }) => {
             let spec = location::spec(pool)?;
-            let members = pool::rebuild(&spec, &mut shown(output)).map_err(|error| explained(&spec, error))?;
+            let mut show = shown(output);
+            let rebuilt = pool::rebuild(&spec, &mut |members| {
+                show(members);
+                Ok(())
+            });
+            let members = rebuilt.map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, Vec::new())
         }
         PoolVerb::Add(AddedMember { pool, member, force }) => {
             let (spec, member) = (location::spec(pool)?, location::spec(member)?);
-            let added = pool::add(&spec, &member, *force, &mut shown(output));
+            let (stop, mut show) = (Stop::default(), shown(output));
+            stop.listen()?;
+            let added = pool::add(&spec, &member, *force, &mut |members| {
+                show(members);
+                match stop.asked() {
+                    Some(why) => Err(Error::new(Class::General, "cannot rebuild the pool", why).hint("run it again")),
+                    None => Ok(()),
+                }
+            });
             let (spec, members) = added.map_err(|error| explained(&spec, error))?;
             Report::new(&spec, members, Vec::new())
         }

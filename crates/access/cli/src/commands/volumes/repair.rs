@@ -6,7 +6,7 @@
 //! for.
 
 use crate::commands::volumes::check::{self, DAMAGED, Found, REPAIRED, Report, code_of, sealed};
-use crate::location::{self, Consent};
+use crate::location::{self, Consent, where_mounted};
 use onode::medium::{MediumRepaired, repair_medium};
 use onode::{Class, Error, Result, Spec, Volume, repair_files};
 use onode_console::Output;
@@ -14,7 +14,7 @@ use onode_fs::ErrorKind;
 use onode_fs::check::{FindingKind, Repaired};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ struct RepairOutcome {
 }
 
 pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
-    match location::spec(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
+    match spec_of(&arguments.image).and_then(|spec| repair(&spec, arguments, output)) {
         Ok(outcome) => {
             output.report(&outcome)?;
             Ok(match (outcome.after.is_clean(), outcome.fixed) {
@@ -68,16 +68,41 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     }
 }
 
+/// The spec of the argument, which names a whole volume.
+fn spec_of(image: &OsStr) -> Result<Spec> {
+    let Some((volume, name)) = Spec::state_of(image) else { return location::spec(image) };
+    let why = format!("`{name}` is a snapshot or clone, and lies on the same medium as the volume");
+    Err(Error::new(Class::Usage, format!("cannot repair {}", image.display()), why).hint(format!(
+        "`onode repair {volume}` repairs the medium under all of them; if `onode check {volume}@{name}` still finds \
+         something, copy its files out with `onode get {volume}@{name}` and delete it"
+    )))
+}
+
 fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairOutcome> {
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
-    let MediumRepaired { actions, lost, mut losers } =
-        repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
-            Class::Damaged | Class::Loss if !drop_damaged => {
-                error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
-            }
-            Class::Damaged => error.hint("nothing was changed: restore the files from a backup onto a new volume"),
-            _ => error,
-        })?;
+    let repaired = repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
+        Class::InUse => where_mounted(spec, error),
+        Class::Damaged | Class::Loss if !drop_damaged && check::leads_to_check(&error) => {
+            error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
+        }
+        Class::Damaged if check::leads_to_check(&error) => {
+            error.hint("nothing was changed: restore the files from a backup onto a new volume")
+        }
+        _ => error,
+    })?;
+    files(spec, arguments, &repaired, output).inspect_err(|_| {
+        // What was dropped is gone, and no later repair knows it.
+        repaired.actions.iter().for_each(|action| output.warning(&format!("medium: {action}")));
+        for path in check::paths_of(spec, &repaired.losers) {
+            output.warning(&format!("restore from a backup: {path}"));
+        }
+    })
+}
+
+/// Repairs the files after their medium was.
+fn files(spec: &Spec, arguments: &Arguments, medium: &MediumRepaired, output: &Output) -> Result<RepairOutcome> {
+    let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
+    let MediumRepaired { actions, lost, mut losers } = medium.clone();
     let (device, notes) = check::open(spec, false, accept_loss)?;
     let failed = |error: &onode_object::Error| Error::device(format!("cannot repair {spec}"), error);
     let dropped = match drop_damaged {

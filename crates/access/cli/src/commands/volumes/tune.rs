@@ -3,6 +3,7 @@
 mod setting;
 mod settings;
 
+use crate::commands::state::ask;
 use crate::commands::volumes::info;
 use crate::location::{self, Consent};
 use onode::{Class, Error, Result, Volume};
@@ -153,7 +154,7 @@ fn on_mount(what: &str, directory: &Path, wanted: &TuneLine) -> Result<(Tuning, 
 
 fn set(what: &str, directory: &Path, new: &NewTuning) -> Result<()> {
     let set = rustix::fs::setxattr(directory, TUNING, new.to_text().as_bytes(), XattrFlags::empty());
-    set.map_err(|errno| refused(what, errno))
+    set.map_err(|errno| ask::changeless(what, directory, errno).unwrap_or_else(|| refused(what, errno)))
 }
 
 /// What the server of a mount would say in words comes as a number.

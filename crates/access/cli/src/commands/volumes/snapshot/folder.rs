@@ -2,6 +2,7 @@
 //! of both.
 
 use crate::commands::files::ls::date;
+use crate::commands::state::ask;
 use crate::location::{self, Consent};
 use crate::signals;
 use onode::{Class, Error, Result, Snapshots, Volume};
@@ -111,6 +112,11 @@ impl StateFolder {
     pub fn refused(self, verb: &str, path: &Path, errno: Errno) -> Error {
         let noun = self.noun;
         let what = format!("cannot {verb} the {noun} {}", path.display());
+        // It stands in the folder, and that in the topmost directory.
+        let mount = path.parent().and_then(Path::parent);
+        if let Some(error) = mount.and_then(|mount| ask::changeless(&what, mount, errno)) {
+            return error;
+        }
         match errno {
             Errno::EXIST => Error::new(Class::Exists, what, "there is a snapshot or a clone of that name")
                 .hint("choose another name"),

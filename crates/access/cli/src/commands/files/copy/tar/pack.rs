@@ -1,5 +1,6 @@
 //! Packing a tree into an archive.
 
+use super::sparse::whole_blocks;
 use super::writer::Writer;
 use super::{Member, MemberKind};
 use crate::commands::files::copy::manner::{CopyManner, Voice};
@@ -205,7 +206,7 @@ impl<'a> Packing<'a> {
     }
 }
 
-/// The bytes of a file that are no holes, in as few ranges as there can be.
+/// The blocks of a file that are no holes, in as few ranges as there can be.
 fn ranges(side: &dyn Side, path: &Path, size: u64) -> Result<Vec<Range<u64>>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     let mut offset = 0;
@@ -220,5 +221,5 @@ fn ranges(side: &dyn Side, path: &Path, size: u64) -> Result<Vec<Range<u64>>> {
             _ => found.push(range),
         }
     }
-    Ok(found)
+    Ok(whole_blocks(&found, size))
 }

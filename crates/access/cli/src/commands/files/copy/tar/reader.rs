@@ -2,7 +2,7 @@
 
 use super::header::{self, Said};
 use super::records::{self, PaxRecord};
-use super::sparse::{self, Map, MapReader, RANGES_MAX};
+use super::sparse::{self, Map, MapReader, RANGES_MAX, Stored};
 use super::{BLOCK_BYTES, Member, MemberKind};
 use crate::commands::files::copy::Xattr;
 use onode::{Class, Error, Result};
@@ -31,6 +31,8 @@ pub struct Reader<'a> {
     /// Bytes of the member at hand that were not read yet, and those that fill its last block up.
     left: u64,
     padding: u64,
+    /// How the ranges of its content stand there.
+    stored: Stored,
     /// Records that hold for all members.
     global: Vec<PaxRecord>,
 }
@@ -52,7 +54,15 @@ struct Layout {
 impl<'a> Reader<'a> {
     /// One that `input` has.
     pub fn new(input: impl Read + 'a, name: String) -> Self {
-        Self { input: Box::new(input), name, offset: 0, left: 0, padding: 0, global: Vec::new() }
+        Self {
+            input: Box::new(input),
+            name,
+            offset: 0,
+            left: 0,
+            padding: 0,
+            stored: Stored::InBlocks,
+            global: Vec::new(),
+        }
     }
 
     /// Bytes read so far.
@@ -116,6 +126,12 @@ impl<'a> Reader<'a> {
         }
         self.left -= length as u64;
         Ok(length)
+    }
+
+    /// Passes what stands behind a range of so many bytes of the member at hand.
+    pub(super) fn end_range(&mut self, length: u64) -> Result<()> {
+        let padding = self.stored.padding(length).min(self.left) as usize;
+        self.read(&mut vec![0; padding]).map(drop)
     }
 
     fn check_beginning(&self, block: &[u8]) -> Result<()> {
@@ -245,8 +261,16 @@ impl<'a> Reader<'a> {
             let whole = (self.left > 0).then_some(0..self.left);
             return Ok(Layout { size: self.left, map: whole.into_iter().collect() });
         };
-        let layout = map.zip(size).and_then(|(map, size)| Some(Layout { size, map: map.finish(size, self.left)? }));
-        layout.ok_or_else(|| self.fault("it is damaged: the map of a file with holes is wrong"))
+        self.stored = Stored::in_member(&said.name);
+        let counted = self.left;
+        let layout = map.zip(size).and_then(|(map, size)| {
+            let map = map.finish(size, counted)?;
+            Some((self.stored.bytes(&map)?, Layout { size, map }))
+        });
+        let (stored, layout) =
+            layout.ok_or_else(|| self.fault("it is damaged: the map of a file with holes is wrong"))?;
+        self.begin(stored);
+        Ok(layout)
     }
 
     /// The map of GNU tar's own format: in the header, and in blocks behind it.

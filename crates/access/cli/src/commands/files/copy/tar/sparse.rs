@@ -7,6 +7,62 @@ use std::ops::Range;
 /// Ranges that a map may have: more is no file but an attack.
 pub const RANGES_MAX: usize = 1 << 20;
 
+/// How the ranges of a file stand one after the other in an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Each begins with a block, as GNU tar has it; the size of the member counts only their bytes.
+    InBlocks,
+    /// Without anything between them. So older versions of Onode wrote ranges of odd lengths, which
+    /// other programs read wrongly.
+    Dense,
+}
+
+impl Stored {
+    /// How they stand in a member with this name in its header. GNU tar has its process's number
+    /// and a directory in it, older versions of Onode have neither.
+    pub fn in_member(name: &[u8]) -> Self {
+        if name.starts_with(NAME_BEFORE) { Self::Dense } else { Self::InBlocks }
+    }
+
+    /// Bytes that such ranges take, but for what fills the last block up.
+    pub fn bytes(self, ranges: &[Range<u64>]) -> Option<u64> {
+        ranges.iter().try_fold(0u64, |before, range| {
+            let begin =
+                if self == Self::Dense { before } else { before.checked_next_multiple_of(BLOCK_BYTES as u64)? };
+            begin.checked_add(range.end - range.start)
+        })
+    }
+
+    /// Bytes that fill up what follows so many bytes of a range.
+    pub const fn padding(self, length: u64) -> u64 {
+        match self {
+            Self::InBlocks => length.wrapping_neg() % BLOCK_BYTES as u64,
+            Self::Dense => 0,
+        }
+    }
+}
+
+/// What older versions of Onode wrote before the name of a file with holes.
+const NAME_BEFORE: &[u8] = b"GNUSparseFile.0/";
+/// The same now: what follows has ranges of whole blocks.
+pub const NAME_PREFIX: &[u8] = b"./GNUSparseFile.0/";
+
+/// The ranges, widened to whole blocks of the file where they do not end with it: so there is one
+/// way to read them.
+pub fn whole_blocks(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
+    let mut whole: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let block = BLOCK_BYTES as u64;
+        let start = range.start - range.start % block;
+        let end = range.end.checked_next_multiple_of(block).map_or(size, |end| end.min(size));
+        match whole.last_mut() {
+            Some(last) if start <= last.end => last.end = last.end.max(end),
+            _ => whole.push(start..end),
+        }
+    }
+    whole
+}
+
 /// A map that is read step by step.
 #[derive(Debug, Default)]
 pub struct Map(Vec<Range<u64>>);
@@ -24,12 +80,11 @@ impl Map {
         true
     }
 
-    /// The ranges of a file of `size` bytes of which so many are stored; nothing if they do not
-    /// fit.
-    pub fn finish(self, size: u64, stored: u64) -> Option<Vec<Range<u64>>> {
-        let bytes = self.0.iter().try_fold(0u64, |sum, range| sum.checked_add(range.end - range.start))?;
+    /// The ranges of a file of `size` bytes of which the archive counts so many; nothing if they do
+    /// not fit.
+    pub fn finish(self, size: u64, counted: u64) -> Option<Vec<Range<u64>>> {
         let fits = self.0.last().is_none_or(|last| last.end <= size);
-        (fits && bytes == stored).then_some(self.0)
+        (fits && Stored::Dense.bytes(&self.0)? == counted).then_some(self.0)
     }
 }
 
@@ -143,6 +198,28 @@ mod tests {
             assert_eq!(read(&text(&ranges, 20_000_000)), Some(ranges.clone()));
             assert_eq!(text(&ranges, 20_000_000).len() % BLOCK_BYTES, 0);
         }
+    }
+
+    #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a map of one range is one")]
+    fn ranges_become_whole_blocks_and_never_more_than_the_file() {
+        let whole = |ranges: &[Range<u64>]| whole_blocks(ranges, 10_001);
+        assert_eq!(whole(&[0..1000, 1500..1501, 9000..10_001]), [0..1536, 8704..10_001]);
+        assert_eq!(whole(&[0..512, 1024..1025]), [0..512, 1024..1536]);
+        assert_eq!(whole_blocks(&[u64::MAX - 9..u64::MAX], u64::MAX), [u64::MAX - 511..u64::MAX]);
+        assert_eq!(whole(&[]), []);
+    }
+
+    #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a map of one range is one")]
+    fn ranges_of_gnu_tar_begin_with_blocks_and_older_ones_of_ours_do_not() {
+        let [gnu, ours, older] = ["./GNUSparseFile.77/a", "./GNUSparseFile.0/a", "GNUSparseFile.0/a"]
+            .map(|name| Stored::in_member(name.as_bytes()));
+        assert_eq!((gnu, ours, older), (Stored::InBlocks, Stored::InBlocks, Stored::Dense));
+        let ranges = [0..1000, 2000..2001, 4000..4007];
+        assert_eq!((gnu.bytes(&ranges), older.bytes(&ranges)), (Some(1543), Some(1008)));
+        assert_eq!((gnu.padding(1000), gnu.padding(1024), older.padding(1000)), (24, 0, 0));
+        assert_eq!(gnu.bytes(&[0..u64::MAX]), Some(u64::MAX));
     }
 
     #[test]

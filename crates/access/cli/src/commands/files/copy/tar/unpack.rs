@@ -284,6 +284,7 @@ impl Unpacking<'_> {
                 offset += length as u64;
                 self.bar.set_position(reader.offset());
             }
+            reader.end_range(range.end - range.start)?;
         }
         Ok(())
     }

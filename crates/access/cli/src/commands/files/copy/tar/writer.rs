@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
             self.content(&records)?;
             self.pad()?;
         }
-        let name = if map.is_empty() { said.name } else { [b"GNUSparseFile.0/", last(&said.name)].concat() };
+        let name = if map.is_empty() { said.name } else { [sparse::NAME_PREFIX, last(&said.name)].concat() };
         self.content(&Said { name, ..said }.write())?;
         self.content(&map)
     }
