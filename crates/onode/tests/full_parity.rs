@@ -2,7 +2,7 @@
 //! write accepted is synced, whatever moves for another parity meanwhile (N7).
 
 use crate::common::Folder;
-use onode::{Hint, InodeNumber, MountOptions, Volume};
+use onode::{Hint, InodeNumber, Volume};
 use onode_base::{ErrorKind, Prng};
 use onode_fs::{Caller, FileSystem};
 
@@ -70,6 +70,6 @@ fn a_changed_wish_takes_no_room_that_files_were_promised() {
         assert!(refused > 50, "seed {seed}: only {refused} writes found no room");
         volume.close().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         drop(volume);
-        Volume::open(&spec, MountOptions::default()).unwrap().close().unwrap();
+        Volume::open_or_create(&spec).unwrap().close().unwrap();
     }
 }
