@@ -85,6 +85,9 @@ pub(crate) struct Node {
     pub is_orphan: bool,
     /// Used since the last sweep.
     pub used: bool,
+    /// Of a view: its content was read. What the kernel keeps of that goes with the size that the
+    /// file had then.
+    pub is_size_kept: bool,
     /// What [`State::seen`] was when it was last read from the device.
     pub seen: u64,
     /// The advice that the object has, if somebody asked for it.
@@ -115,6 +118,7 @@ impl Node {
             removed: false,
             is_orphan: false,
             used: true,
+            is_size_kept: false,
             seen: 0,
             advice: None,
         }

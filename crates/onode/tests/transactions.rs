@@ -298,17 +298,27 @@ fn a_directory_that_is_renamed_may_be_read_and_filled_meanwhile() {
 fn a_transaction_sees_what_others_commit_of_files_that_it_has_not_changed() {
     for reads_changed in [false, true] {
         let volume = ram();
-        for name in ["/f", "/g", "/i", "/own"] {
+        for name in ["/f", "/g", "/i", "/own", "/read"] {
             volume.write(name, "old").unwrap();
         }
         volume.write("/new", "newer").unwrap();
         let transaction = begin(&volume);
         let inside = transaction.files();
+        let read = |file| {
+            let mut buffer = vec![0; 20];
+            let length = inside.read(file, 0, &mut buffer).unwrap();
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
         let find = |name: &[u8]| inside.lookup(InodeNumber::ROOT, name);
         let [f, g, _, own] = [b"f".as_slice(), b"g", b"i", b"own"].map(|name| find(name).unwrap().inode);
         inside.write(&Caller::root(), own, 3, b" and mine").unwrap();
+        let seen = find(b"read").unwrap().inode;
         volume.rename("/new", "/f").unwrap();
         let there = volume.files();
+        if reads_changed {
+            assert_eq!(read(seen), "old");
+            there.write(&Caller::root(), seen, 3, b" and longer").unwrap();
+        }
         there.write(&Caller::root(), g, 3, b" and longer").unwrap();
         there.sync().unwrap();
         volume.remove_all("/i").unwrap();
@@ -316,13 +326,9 @@ fn a_transaction_sees_what_others_commit_of_files_that_it_has_not_changed() {
         assert!(found.inode != f && found.size == 5, "{found:?}");
         assert_eq!(inside.attributes(g).unwrap().size, 14);
         assert_eq!(find(b"i").unwrap_err().kind, ErrorKind::NotFound);
-        let read = |file| {
-            let mut buffer = vec![0; 20];
-            let length = inside.read(file, 0, &mut buffer).unwrap();
-            String::from_utf8_lossy(&buffer[..length]).into_owned()
-        };
         assert_eq!((read(found.inode).as_str(), read(own).as_str()), ("newer", "old and mine"));
         if reads_changed {
+            assert_eq!((inside.attributes(seen).unwrap().size, read(seen).as_str()), (3, "old"));
             assert_eq!(read(g), "old and longer");
             assert_eq!(transaction.commit().unwrap_err().class, Class::Conflict);
             continue;

@@ -47,6 +47,7 @@ impl FileSystem {
             let length = usize::try_from(node.size.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
             let gaps = if length == 0 { Vec::new() } else { node.dirty.read(offset, &mut buffer[..length]) };
             let valid = node.valid;
+            node.is_size_kept = self.changes_below.is_some();
             state.statistics.read_bytes += length as u64;
             (length, valid, gaps)
         };

@@ -155,6 +155,9 @@ impl Node {
         self.device_changed();
         self.device_accessed = found.device_accessed;
         self.allocated = found.allocated;
+        if self.is_size_kept {
+            return;
+        }
         if self.dirty.is_empty() {
             (self.size, self.valid) = (found.size, found.size);
         }
