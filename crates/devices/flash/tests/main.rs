@@ -25,6 +25,7 @@ mod inspect;
 mod large_removals;
 mod mount_reads;
 mod named_cases;
+mod older_checkpoints;
 mod parallel_chips;
 mod parallel_reads;
 mod parity;
