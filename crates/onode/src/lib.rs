@@ -98,12 +98,13 @@ pub mod object {
 
 /// What lies on a medium below its objects: check, repair and, of flash, dumps, without a mount.
 pub mod medium {
-    pub use crate::open::device::{check_medium, repair_medium};
+    pub use crate::open::device::check_medium;
     #[cfg(feature = "flash")]
     pub use crate::open::flash::dump::*;
     #[cfg(feature = "flash")]
     pub use crate::open::flash::pages::{PagesDump, SpareArea, dump_pages};
     pub use crate::open::medium::{MediumFinding, MediumRepaired, MediumReport};
+    pub use crate::volume::snapshots::lost::repair_medium;
 }
 
 /// The examples of the front page.

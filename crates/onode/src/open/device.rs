@@ -9,6 +9,7 @@ use crate::open::missing::refuse_missing_devices;
 use crate::spec::Spec;
 use crate::spec::ram::Ram;
 use onode_object::{AttributeKey, ObjectDevice, ObjectId, RamDevice};
+use onode_services::Dropped;
 #[cfg(feature = "pool")]
 use std::path::Path;
 use std::sync::Arc;
@@ -92,15 +93,10 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     kind_of(spec).check(spec, progress)
 }
 
-/// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped
-/// from the index; without it nothing is lost that can still be read. With `accept_loss` the repair
-/// goes on without what is missing.
-///
-/// # Errors
-/// `Damaged` if more would have to be dropped than allowed, `Loss` if something is missing; nothing
-/// was changed then.
-pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Result<MediumRepaired> {
-    kind_of(spec).repair(spec, Access { accept_loss, drop_damaged, ..Access::CHANGE })
+/// Repairs the medium of `spec` as far as `access` allows; what goes of objects is noted in
+/// `dropped`.
+pub(crate) fn repair(spec: &Spec, access: Access, dropped: &mut Dropped) -> Result<MediumRepaired> {
+    kind_of(spec).repair(spec, access, dropped)
 }
 
 /// Objects without a medium: there is nothing to make, and nothing to look into.
@@ -117,7 +113,7 @@ impl DeviceKind for Ram {
         Err(lives_in_memory(spec))
     }
 
-    fn repair(&self, spec: &Spec, _: Access) -> Result<MediumRepaired> {
+    fn repair(&self, spec: &Spec, _: Access, _: &mut Dropped) -> Result<MediumRepaired> {
         Err(lives_in_memory(spec))
     }
 }
