@@ -31,6 +31,7 @@ mod parallel_reads;
 mod parity;
 mod policies;
 mod reads_together;
+mod refused_reads;
 mod regressions;
 mod saved;
 mod shrinking;
