@@ -38,8 +38,8 @@ pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Sess
 pub use encrypted::{DirectoryKey, DirectoryKeys, KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, NewSlot, SLOTS_MAX};
 pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
 pub use snapshots::{
-    CloneDevice, CloneInfo, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId, SnapshotView,
-    Versioned,
+    CloneDevice, CloneInfo, Dropped, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId,
+    SnapshotView, Versioned,
 };
 pub use staged::{ChangedEntry, ChangedObject, MergeOf, Rules, Staged, View};
 pub use stream::{

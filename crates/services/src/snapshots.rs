@@ -15,6 +15,7 @@ mod changes;
 mod clean;
 mod clones;
 mod count;
+mod lost;
 mod merge;
 mod moment;
 mod preserve;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 
 pub(crate) use changes::{ObjectChange, Span};
 pub use clones::CloneDevice;
+pub use lost::Dropped;
 pub(crate) use record::check_name;
 pub use record::{CloneInfo, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId};
 pub(crate) use version::data_of;

@@ -60,10 +60,20 @@ fn a_check_of_what_was_cut_short_leads_on() {
     let place = Place::new("truncated-hint");
     let image = place.image("disk.img");
     OpenOptions::new().write(true).open(&image).expect("open").set_len(30 << 20).expect("cut");
-    assert!(onode!("info", &image).fails(11).contains("hint: `onode check IMAGE`"));
-    let error = onode!("check", &image).fails(4);
-    is_clear(&error, &image);
-    assert!(error.contains("copy it again") && !error.contains("onode check"), "{error}");
+    let length = 64 << 20;
+    for (verb, code) in [("info", 11), ("check", 4)] {
+        let error = onode!(verb, &image).fails(code);
+        is_clear(&error, &image);
+        assert!(error.contains("MiB are missing: copy it again") && !error.contains("onode check"), "{error}");
+        assert!(error.contains("truncate -s"), "{error}");
+    }
+    let error = onode!("info", &image).fails(11);
+    let whole = error.split("truncate -s ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a length");
+    let whole = whole.parse::<u64>().expect("a number");
+    assert!(whole > length, "{whole} bytes");
+    // As it says: what was in the rest was nothing.
+    OpenOptions::new().write(true).open(&image).expect("open").set_len(whole).expect("it becomes longer");
+    onode!("info", &image).succeeds();
 }
 
 #[test]

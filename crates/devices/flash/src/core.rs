@@ -25,8 +25,10 @@ use crate::options::MountOptions;
 use crate::recover::replay::Recovery;
 use crate::space::room::Room;
 use crate::volume::Volume;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use onode_media::Nand;
 use onode_object::{Condition, Result};
 use shrink::Shrinking;
 
@@ -144,6 +146,11 @@ impl Core {
     /// Log, index and checkpoints.
     pub fn volume(&mut self) -> Volume<'_> {
         self.parts().1
+    }
+
+    /// The medium, as it is: what is in memory alone is given up.
+    pub fn into_nand(self) -> Box<dyn Nand> {
+        self.log.into_nand()
     }
 
     /// Writes a checkpoint. A `clean` one has everything in the tree.

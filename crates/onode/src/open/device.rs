@@ -9,6 +9,7 @@ use crate::open::missing::refuse_missing_devices;
 use crate::spec::Spec;
 use crate::spec::ram::Ram;
 use onode_object::{AttributeKey, ErrorKind, ObjectDevice, ObjectId, RamDevice};
+use onode_services::Dropped;
 #[cfg(feature = "pool")]
 use std::path::Path;
 use std::sync::Arc;
@@ -113,9 +114,10 @@ pub fn check_medium(spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<M
     kind_of(spec).check(spec, progress)
 }
 
-/// Repairs the medium of `spec` as far as `access` allows; nobody is asked whether that may be.
-pub(crate) fn repair(spec: &Spec, access: Access) -> Result<MediumRepaired> {
-    kind_of(spec).repair(spec, access)
+/// Repairs the medium of `spec` as far as `access` allows; what goes of objects is noted in
+/// `dropped`. Nobody is asked whether that may be.
+pub(crate) fn repair(spec: &Spec, access: Access, dropped: &mut Dropped) -> Result<MediumRepaired> {
+    kind_of(spec).repair(spec, access, dropped)
 }
 
 /// Objects without a medium: there is nothing to make, and nothing to look into.
@@ -132,7 +134,7 @@ impl DeviceKind for Ram {
         Err(lives_in_memory(spec))
     }
 
-    fn repair(&self, spec: &Spec, _: Access) -> Result<MediumRepaired> {
+    fn repair(&self, spec: &Spec, _: Access, _: &mut Dropped) -> Result<MediumRepaired> {
         Err(lives_in_memory(spec))
     }
 }

@@ -20,6 +20,7 @@ use nand::open_nand;
 use onode_flash::FlashDevice;
 use onode_media::sim::{SimNand, SimOptions};
 use onode_object::ErrorKind;
+use onode_services::Dropped;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,8 +63,8 @@ impl DeviceKind for Flash {
         check::check(spec, self, image_of(spec)?, progress)
     }
 
-    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
-        check::repair(spec, self, image_of(spec)?, access)
+    fn repair(&self, spec: &Spec, access: Access, dropped: &mut Dropped) -> Result<MediumRepaired> {
+        check::repair(check::Repair { spec, flash: self, image: image_of(spec)?, access }, dropped)
     }
 }
 

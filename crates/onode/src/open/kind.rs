@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::open::access::{Access, NewVolume, Opened, Users};
 use crate::open::medium::{MediumRepaired, MediumReport};
 use crate::spec::Spec;
+use onode_services::Dropped;
 
 /// A kind of device; `spec` is the whole spec, for messages.
 pub(crate) trait DeviceKind {
@@ -25,6 +26,7 @@ pub(crate) trait DeviceKind {
     /// there is.
     fn check(&self, spec: &Spec, progress: &mut dyn FnMut(u64, u64)) -> Result<MediumReport>;
 
-    /// Repairs the medium as far as `access` allows.
-    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired>;
+    /// Repairs the medium as far as `access` allows. What goes of objects is noted in `dropped`, if
+    /// the kind of device loses some as it repairs.
+    fn repair(&self, spec: &Spec, access: Access, dropped: &mut Dropped) -> Result<MediumRepaired>;
 }

@@ -16,7 +16,7 @@ use crate::spec::Spec;
 use crate::spec::pool::PoolSpec;
 use onode_object::powers::Scrub;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId, Settings};
-use onode_services::{Pool, PoolLabel, PoolMember, Versioned};
+use onode_services::{Dropped, Pool, PoolLabel, PoolMember, Versioned};
 pub use onode_services::{PoolMemberState, PoolMemberStatus};
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl DeviceKind for PoolSpec {
     }
 
     /// What one member cannot give any more, it gets from the others.
-    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
+    fn repair(&self, spec: &Spec, access: Access, _: &mut Dropped) -> Result<MediumRepaired> {
         let (pool, mut actions) = self.mount(spec, access)?;
         let failed = |error: &onode_object::Error| volume_error(format!("cannot repair {spec}"), error);
         let (mut from, mut repaired) = (Some(ObjectId(0)), 0);

@@ -12,6 +12,7 @@ use crate::open::medium::{MediumRepaired, MediumReport, lives_in_memory};
 use crate::open::replace::{in_its_place, lock_replaced};
 use crate::spec::Spec;
 use crate::spec::memory::Memory;
+use onode_services::Dropped;
 use region::Site;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -39,7 +40,7 @@ impl DeviceKind for Memory {
         check::check(spec, self, path_of(spec)?, progress)
     }
 
-    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
+    fn repair(&self, spec: &Spec, access: Access, _: &mut Dropped) -> Result<MediumRepaired> {
         let access = Access { accept_loss: access.accept_loss || access.drop_damaged, ..access };
         check::repair(spec, self, path_of(spec)?, access)
     }

@@ -29,6 +29,7 @@ use onode_media::real::DeviceFile;
 use onode_media::sim::disk::SimDisk;
 use onode_media::{BlockDev, JoinedDisk};
 use onode_object::{Acknowledge, ErrorKind, ObjectDevice};
+use onode_services::Dropped;
 use onode_tier::fast::extent::Scheme;
 use onode_tier::fast::{FastOptions, FastSettings, SectionOptions};
 use onode_tier::{FormatOptions, MountOptions, NewFast, TierDevice};
@@ -63,7 +64,7 @@ impl DeviceKind for Tiers {
         check::check(spec, self, progress)
     }
 
-    fn repair(&self, spec: &Spec, access: Access) -> Result<MediumRepaired> {
+    fn repair(&self, spec: &Spec, access: Access, _: &mut Dropped) -> Result<MediumRepaired> {
         check::repair(spec, self, access)
     }
 }

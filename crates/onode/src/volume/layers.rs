@@ -133,6 +133,16 @@ impl Layers {
     }
 }
 
+/// A device that is open through its sums, if it has some, without anything that stands on it.
+///
+/// # Errors
+/// As [`Volume::open`](crate::Volume::open).
+pub(crate) fn through_sums(spec: &Spec, bare: Arc<dyn ObjectDevice>, how: Opening) -> Result<Arc<dyn ObjectDevice>> {
+    let key = key_of(spec, bare.as_ref())?;
+    let sums = sums_of(spec, &bare, key.as_ref(), how, &mut Vec::new())?;
+    Ok(sums.map_or(bare, |sums| Arc::<Sums>::clone(&sums)))
+}
+
 /// The states of all objects that a device has kept: its snapshots.
 #[derive(Clone)]
 pub(crate) struct States {

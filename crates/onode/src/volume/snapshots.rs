@@ -4,6 +4,7 @@
 //! on a part of it: then it has none ([`Volume::snapshots`](crate::Volume::snapshots)).
 
 pub mod clones;
+pub mod lost;
 
 use crate::error::{Class, Error, Result};
 use crate::host::random_bytes;

@@ -198,18 +198,24 @@ impl Core {
         held: Option<HeldPage>,
     ) -> Result<Self> {
         let mut core = Self::of_superblock(nand, found, options)?;
-        core.recovery = Recovery::new(held);
-        core.load_table(found)?;
+        core.load(found, Recovery::new(held))?;
+        Ok(core)
+    }
+
+    /// Takes up the segment table of the superblock `found`, and what `recovery` finds behind it.
+    /// Nothing is written.
+    pub fn load(&mut self, found: &ring::Found, recovery: Recovery) -> Result<()> {
+        self.recovery = recovery;
+        self.load_table(found)?;
         if let Some(stored) = found.references.deferred {
-            match core.index.load_deferred(&mut core.log, stored) {
+            match self.index.load_deferred(&mut self.log, stored) {
                 Err(error) if error.kind == ErrorKind::Corrupt => {
-                    core.recovery.note_deferred_damaged(&error);
+                    self.recovery.note_deferred_damaged(&error);
                 }
                 loaded => loaded?,
             }
         }
-        core.replay()?;
-        Ok(core)
+        self.replay()
     }
 
     /// The state that the superblock `found` describes, without the segment table.

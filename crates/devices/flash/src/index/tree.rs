@@ -9,6 +9,7 @@
 //! The tree knows nothing of segments: [`NodeSource`] loads nodes, gives up places and takes bytes.
 
 mod ahead;
+mod nearest;
 mod node;
 mod pack;
 mod setting;

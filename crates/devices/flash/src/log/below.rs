@@ -15,9 +15,10 @@ use crate::medium::pages::{RowState, VerifiedPage};
 use crate::medium::saved::SavedPages;
 use crate::medium::store::{FlushBegun, Reader, Store};
 use crate::space::segments::{SegmentState, SegmentTable};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use onode_engine::Latch;
-use onode_media::{BlockAddress, IoTag, SharedNand, Watermark};
+use onode_media::{BlockAddress, IoTag, Nand, SharedNand, Watermark};
 use onode_object::Result;
 
 impl Log {
@@ -34,6 +35,11 @@ impl Log {
     /// The medium for what is no page of a segment: superblocks and bad blocks.
     pub const fn medium(&mut self) -> &mut Store {
         &mut self.store
+    }
+
+    /// The medium, as it is: what waits in buffers is given up.
+    pub fn into_nand(self) -> Box<dyn Nand> {
+        self.store.into_nand()
     }
 
     /// What refuses every further write when it is told to.

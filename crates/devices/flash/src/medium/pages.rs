@@ -15,6 +15,7 @@ use crate::medium::layout::{Layout, SegmentPage};
 use crate::medium::page::{self, PageFault, PageInfo};
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::ops::Range;
 use onode_base::evict::Lru;
@@ -126,6 +127,9 @@ struct State {
     kept: Lru<(u64, u32), VerifiedPage>,
     /// Reads that failed because a page is not what was written.
     damaged_reads: u64,
+    /// Reads that the medium refused, and why the last of them.
+    refused_reads: u64,
+    refused_last: String,
     /// Pages that something is wrong with: what lies there is to be moved.
     to_move: BTreeSet<SegmentPage>,
     /// Pages that were found again from parity since the mount.
@@ -141,6 +145,8 @@ impl Pages {
             state: Mutex::new(State {
                 kept: Lru::new(cache_bytes),
                 damaged_reads: 0,
+                refused_reads: 0,
+                refused_last: String::new(),
                 to_move: BTreeSet::new(),
                 rebuilt_pages: 0,
             }),
@@ -160,6 +166,21 @@ impl Pages {
     /// Reads that failed because a page is not what was written.
     pub fn damaged_reads(&self) -> u64 {
         self.state.lock().damaged_reads
+    }
+
+    /// Reads that the medium refused, and why the last of them; nothing if there were none.
+    pub fn refused_reads(&self) -> Option<(u64, String)> {
+        let state = self.state.lock();
+        (state.refused_reads > 0).then(|| (state.refused_reads, state.refused_last.clone()))
+    }
+
+    /// The medium refused a read, of which nobody can say what is there.
+    pub fn note_refused(&self, error: &onode_media::Error) -> Error {
+        let told = from_media("read", error);
+        let mut state = self.state.lock();
+        state.refused_reads += 1;
+        state.refused_last.clone_from(&told.detail);
+        told
     }
 
     /// Those so far were expected.
@@ -182,7 +203,7 @@ impl Pages {
     pub fn note(&self, cause: &Cause) -> Error {
         match cause {
             Cause::Damaged(at, fault) => self.note_damaged(*at, fault),
-            Cause::Medium(error) => from_media("read", error),
+            Cause::Medium(error) => self.note_refused(error),
         }
     }
 

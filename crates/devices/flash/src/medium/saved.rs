@@ -1,7 +1,9 @@
 //! Copies of the pages without which nothing of a closed volume could be found: those with the root
-//! of the tree and with the segment table.
+//! of the tree and with the segment table, and as many with the nodes next to the root as there is
+//! room for.
 //!
-//! Everything else that is damaged costs what lay there; one of these pages costs the volume. A
+//! One page with the root or the segment table costs the volume, an inner node all that is below
+//! it, and the first leaves have what a host made first, which it may need to find all the rest. A
 //! clean close therefore programs them once more, behind the superblock at the far end of the
 //! medium, in an erase block that no later session goes on in. The superblock says of which pages.
 //!
@@ -9,7 +11,7 @@
 //! and for a page with the sequence number that the superblock names. A copy is never needed: where
 //! one is missing the volume is as it would be without it.
 //!
-//! It does not copy other nodes of the tree, and checkpoints of a volume in use have no copies.
+//! It does not choose the pages, and checkpoints of a volume in use have no copies.
 
 use crate::medium::errors::from_media;
 use crate::medium::format::{PageKind, References, SavedPage, Superblock};

@@ -137,6 +137,11 @@ impl Store {
         &mut *self.nand
     }
 
+    /// The medium, as it is.
+    pub fn into_nand(self) -> Box<dyn Nand> {
+        self.nand
+    }
+
     /// Counters of the medium.
     pub fn counters(&self) -> Option<onode_media::Counters> {
         self.nand.counters()

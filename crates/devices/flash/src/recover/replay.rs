@@ -98,6 +98,8 @@ pub struct Recovery {
     /// That it ends before what was durable once, if it does: nothing follows that could be damaged
     /// by going on.
     short: Option<String>,
+    /// The checkpoint is not the newest one: later ones may have let go what it refers to.
+    of_older: bool,
     /// What is left to be done.
     pending: Pending,
     /// Journal pages that were read.
@@ -110,6 +112,12 @@ impl Recovery {
     /// Nothing was found yet; `held` is what a write buffer has of the journal.
     pub fn new(held: Option<HeldPage>) -> Self {
         Self { held, ..Self::default() }
+    }
+
+    /// Of a checkpoint that is not the newest one: the replay ends where a segment was opened anew
+    /// that has something of it, and all before that is as it was.
+    pub fn of_older() -> Self {
+        Self { of_older: true, ..Self::default() }
     }
 
     /// Whether the write buffer had synced changes that the flash lacks.
@@ -306,6 +314,9 @@ impl Recovery {
             Record::Opened { segment, stream, .. } if !volume.log.layout().has_stream(stream) => {
                 let stream = stream.name();
                 Err(damaged(format!("the journal opens segment {segment} for {stream}, which the volume has not")))
+            }
+            Record::Opened { segment, sequence, .. } if self.lost_to(volume, segment, sequence) => {
+                Err(damaged(format!("segment {segment} was opened anew, and the checkpoint is of before")))
             }
             Record::Chain { segment, sequence } => {
                 cursor.next = (segment, sequence);

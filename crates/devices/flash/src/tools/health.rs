@@ -73,6 +73,11 @@ pub fn health(core: &Core) -> Health {
         let remedy = "`onode check` names the files; restore them from a backup, or `onode repair --drop-damaged`";
         conditions.push(Condition::new("blocks-damaged", Severity::Failed, text).remedy(remedy));
     }
+    if let Some((reads, last)) = core.log().store().pages().refused_reads() {
+        let text = format!("{reads} reads of the medium failed, and what is there may be gone; the last one: {last}");
+        let remedy = "see that image or device are there with all their length; then unmount it, and `onode check`";
+        conditions.push(Condition::new("reads-failed", Severity::Failed, text).remedy(remedy));
+    }
     if let Some(why) = core.log().store().latch().why().filter(|_| !core.options().read_only) {
         let remedy = "unmount it, then `onode check` and `onode repair`";
         let condition = Condition::new("read-only", Severity::Failed, format!("no changes are accepted: {why}"));

@@ -3,8 +3,10 @@
 //! The volume is mounted in memory first, as for reading. Then everything that the index refers to
 //! is counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of
 //! objects and extents - is replaced by what was counted. A journal that is damaged in its middle
-//! is taken up to the damage. Only if it is asked for, entries of the index that are lost or make
-//! no sense are dropped, and an older checkpoint is taken if the newest one cannot be used at all.
+//! is taken up to the damage. If entries of the index are lost, or the newest checkpoint cannot be
+//! used at all, an older one that has everything is taken ([`standing`]). Only if it is asked for,
+//! one is taken that lacks something, or entries that are lost or make no sense are dropped,
+//! whichever loses less.
 //!
 //! It keeps true: nothing is written before all this is known, and then everything goes through one
 //! checkpoint. A cut at any moment leaves the volume as it was or as it is to be. What was lost is
@@ -13,17 +15,13 @@
 
 mod content;
 mod recount;
+mod standing;
 #[cfg(test)]
 mod tests;
 
 use crate::core::Core;
-use crate::index::Index;
 use crate::medium::errors::damaged;
-use crate::medium::format::Superblock;
-use crate::medium::ring::{self, Found};
-use crate::options::MountOptions;
-use crate::tools::check::medium::Medium;
-use crate::tools::check::{Context, superblocks, table};
+use crate::medium::ring;
 use crate::volume::Volume;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -33,13 +31,14 @@ use core::ops::Range;
 use onode_base::ErrorKind;
 use onode_media::{IoTag, Nand};
 use onode_object::{Error, ObjectId, Result};
+use standing::Standing;
 
 /// How far a repair may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
     /// Drop entries of the index that are lost or make no sense and content that cannot be read,
-    /// and take an older checkpoint if there is no other way. Without it a repair loses nothing
-    /// that can still be read.
+    /// or take an older checkpoint that lacks something if that loses less. Without it a repair
+    /// loses nothing that can still be read.
     pub drop_damaged: bool,
 }
 
@@ -91,12 +90,14 @@ pub enum Action {
         /// Where and why.
         why: String,
     },
-    /// The newest checkpoint could not be used; an older one was taken.
+    /// The newest checkpoint is damaged; an older one was taken, with what the journal has since.
     OlderCheckpoint {
         /// The superblock that was taken.
         generation: u32,
         /// The newest one.
         newest: u32,
+        /// Commits that are lost with it; none if the journal has all of them.
+        commits: u64,
     },
     /// A page of the index was damaged; what lay there was written anew from its copy.
     PageRestored {
@@ -150,7 +151,7 @@ impl Action {
         matches!(
             self,
             Self::JournalCut { .. }
-                | Self::OlderCheckpoint { .. }
+                | Self::OlderCheckpoint { commits: 1.., .. }
                 | Self::NodeDropped { .. }
                 | Self::EntryDropped { .. }
                 | Self::ContentDropped { .. }
@@ -176,9 +177,18 @@ impl fmt::Display for Action {
             Self::ObjectCount { from, to } => write!(f, "number of objects {from} set to {to}"),
             Self::ExtentCount { from, to } => write!(f, "number of extents {from} set to {to}"),
             Self::JournalCut { why } => write!(f, "lost: the end of the journal: {why}"),
-            Self::OlderCheckpoint { generation, newest } => {
-                write!(f, "lost: superblock {newest} cannot be used, went back to {generation}")
+            Self::OlderCheckpoint { generation, newest, commits: 0 } => {
+                write!(
+                    f,
+                    "superblock {newest}: its index is damaged; all is there with that of superblock {generation}"
+                )
             }
+            Self::OlderCheckpoint { generation, newest, commits } => write!(
+                f,
+                "lost: the last {commits} changes: the index of superblock {newest} is damaged, and that of superblock \
+                 {generation} was taken; files, snapshots and clones that changed since are as they were before, or \
+                 gone, and not all of them are named"
+            ),
             Self::PageRestored { segment, page } => {
                 write!(f, "segment {segment}: page {page} restored from its copy")
             }
@@ -220,24 +230,14 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     let newest = all.iter().max_by_key(|found| found.superblock.generation.get()).cloned();
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;
-    let found = usable(&mut *nand, &all, &newest, options, &mut actions)?;
+    ring::check_superblock(&newest, &*nand)?;
     if newest.is_buffered() && !options.drop_damaged {
         return Err(damaged(
             "the memory beside the flash may have what the flash lacks: mount the volume with it first",
         ));
     }
-    let mut core = Core::mount_found(nand, &found, &MountOptions { read_only: true, ..MountOptions::default() }, None)?;
-    recount::supersede(&mut core.volume(), &newest);
-    if let Some(why) = core.recovery_parts().0.take_loss() {
-        actions.push(Action::JournalCut { why });
-    }
-    while let Err(error) = core.with_index(Index::apply_all_deferred) {
-        if error.kind != ErrorKind::Corrupt {
-            return Err(error);
-        }
-        actions.push(Action::JournalCut { why: error.detail });
-        core.with_index(|index, _| index.drop_next_deferred());
-    }
+    let Standing { mut core, cuts, .. } = Standing::best(nand, &all, &newest, options.drop_damaged, &mut actions)?;
+    actions.extend(cuts);
     recount::recount(&mut core.volume(), options.drop_damaged, &mut actions)?;
     if options.drop_damaged {
         core.with_index(|index, log| content::drop_content(index, log, &mut actions))?;
@@ -276,45 +276,4 @@ fn scan_rows(core: &mut Core) -> Result<Vec<Action>> {
         }
     }
     Ok(actions)
-}
-
-/// The newest superblock whose segment table and root can be read.
-fn usable(
-    nand: &mut dyn Nand,
-    all: &[Found],
-    newest: &Found,
-    options: &RepairOptions,
-    actions: &mut Vec<Action>,
-) -> Result<Found> {
-    let layout = ring::check_superblock(newest, nand)?;
-    let mut descending: Vec<&Found> = all.iter().collect();
-    descending.sort_by_key(|found| core::cmp::Reverse(found.superblock.generation.get()));
-    for found in descending {
-        let superblock: &Superblock = &found.superblock;
-        if superblock.uuid != newest.superblock.uuid || ring::check_superblock(found, nand).is_err() {
-            continue;
-        }
-        let located = superblocks::Located {
-            block: found.block,
-            page: 0,
-            superblock: *superblock,
-            references: found.references.clone(),
-        };
-        let mut medium = Medium::new(nand, layout, &located);
-        let Some(table) = table::load(&mut medium, &located, &mut Context::silent()) else { continue };
-        let sequence = table.sequence(&layout, superblock.root.location.get());
-        if medium.blob(&superblock.root, sequence).is_err() {
-            continue;
-        }
-        if superblock.checkpoint_generation == newest.superblock.checkpoint_generation {
-            return Ok(found.clone());
-        }
-        let (generation, newest) = (superblock.generation.get(), newest.superblock.generation.get());
-        if !options.drop_damaged {
-            return Err(damaged("the newest checkpoint cannot be used; an older one can, with what came since lost"));
-        }
-        actions.push(Action::OlderCheckpoint { generation, newest });
-        return Ok(found.clone());
-    }
-    Err(damaged("no checkpoint can be used: segment table or root of the index are lost"))
 }

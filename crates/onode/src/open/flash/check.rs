@@ -10,6 +10,7 @@ use crate::spec::flash::{Beside, Flash};
 use onode_flash::check::{CheckOptions, Finding, Severity};
 use onode_flash::repair::{Action, RepairOptions};
 use onode_object::{ObjectDevice, ObjectId};
+use onode_services::Dropped;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -90,13 +91,23 @@ fn read_all(device: &dyn ObjectDevice, spec: &Spec) -> Result<Vec<onode_object::
     Ok(damaged)
 }
 
-/// Repairs the flash at `image`.
-pub(crate) fn repair(spec: &Spec, flash: &Flash, image: &Path, access: Access) -> Result<MediumRepaired> {
+/// The flash at `image` that is to be repaired as far as `access` allows.
+pub(crate) struct Repair<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) flash: &'a Flash,
+    pub(crate) image: &'a Path,
+    pub(crate) access: Access,
+}
+
+/// Repairs flash; what goes of objects is noted in `dropped`.
+pub(crate) fn repair(repair: Repair<'_>, dropped: &mut Dropped) -> Result<MediumRepaired> {
+    let Repair { spec, flash, image, access } = repair;
     let Access { accept_loss, drop_damaged, .. } = access;
     let missing = if accept_loss || drop_damaged { missing_by_memory(spec, flash, image) } else { None };
     let nand = open_nand(spec, image, &flash.shape, false)?;
     let repaired = onode_flash::repair::repair(nand, &RepairOptions { drop_damaged });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
+    actions.iter().for_each(|action| note_dropped(action, dropped));
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
     let mut done = MediumRepaired {
         lost: actions.iter().any(Action::is_loss),
@@ -111,6 +122,16 @@ pub(crate) fn repair(spec: &Spec, flash: &Flash, image: &Path, access: Access) -
         done.lost = true;
     }
     Ok(done)
+}
+
+/// Notes what of objects is gone with an action.
+fn note_dropped(action: &Action, dropped: &mut Dropped) {
+    match action {
+        Action::NodeDropped { from, until } => dropped.add_objects(*from..=until.unwrap_or(ObjectId(u64::MAX))),
+        Action::EntryDropped { object, .. } => dropped.add_objects(*object..=*object),
+        Action::ContentDropped { object, range } => dropped.add_content(*object, range.clone()),
+        _ => {}
+    }
 }
 
 /// The memory beside the flash and what the flash should have, as that memory knows.

@@ -10,12 +10,13 @@ use crate::open::device;
 use crate::open::medium::MediumRepaired;
 use crate::spec::Spec;
 use crate::volume::layers::{Layers, Opening};
+use crate::volume::snapshots::lost;
 use crate::volume::transfer::received;
 use onode_object::Compression;
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped
-/// from the index; without it nothing is lost that can still be read. With `accept_loss` the repair
-/// goes on without what is missing, also where damage hides whether the volume is encrypted or a
+/// from the index, and snapshots and clones that lost something by that are given up; without it
+/// nothing is lost that can still be read. With `accept_loss` the repair goes on without what is missing, also where damage hides whether the volume is encrypted or a
 /// member of a pool.
 ///
 /// # Errors
@@ -30,7 +31,7 @@ pub fn repair_medium(spec: &Spec, drop_damaged: bool, accept_loss: bool) -> Resu
         Err(error) if is_hidden(spec, &error) => return Err(unknown(spec, &error)),
         Err(error) => return Err(error),
     }
-    device::repair(spec, Access { accept_loss, drop_damaged, ..Access::CHANGE })
+    lost::repair(spec, Access { accept_loss, drop_damaged, ..Access::CHANGE })
 }
 
 /// Opens the volume as it will be opened after the repair, changing nothing.

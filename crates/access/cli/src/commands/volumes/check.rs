@@ -163,7 +163,13 @@ impl Report {
             let what = format!("cannot check {spec}");
             // That something is missing is a finding: what is there is looked at all the same, and
             // nothing is changed.
-            let (device, told) = open(spec, true, true)?;
+            let (device, told) = match open(spec, true, true) {
+                // The walk over the medium has said what is damaged, and that there is a way on.
+                Err(error) if error.class == Class::Damaged && !medium.is_sound => {
+                    return Ok(Self::of_medium(spec, medium, vec![unopened(&error)]));
+                }
+                opened => opened?,
+            };
             notes = noted(device.as_ref(), told, &medium);
             findings.extend(sealed::in_sums(device.as_ref()));
             let content =
@@ -224,10 +230,35 @@ impl Report {
         })
     }
 
+    /// What the walk over the medium saw, of a volume that cannot be opened to look at its files.
+    fn of_medium(spec: &Spec, medium: MediumReport, notes: Vec<String>) -> Self {
+        Self {
+            spec: spec.to_string(),
+            clean: false,
+            closed_in_order: medium.is_closed,
+            notes,
+            findings: medium.findings.iter().map(Found::in_medium).collect(),
+            objects: 0,
+            files: 0,
+            directories: 0,
+            names: 0,
+            clones: 0,
+            pages_read: medium.pages_read,
+            verified_bytes: medium.bytes_verified,
+            unverified: medium.unverified,
+        }
+    }
+
     /// Whether nothing is wrong.
     pub const fn is_clean(&self) -> bool {
         self.clean
     }
+}
+
+/// That the files could not be looked at.
+fn unopened(error: &Error) -> String {
+    let why = &error.why;
+    format!("it cannot be opened to look at its files: {why}; `onode repair` looks for an older state that is whole")
 }
 
 /// What was noticed at the opening and is no finding. That the loss was accepted is only so for

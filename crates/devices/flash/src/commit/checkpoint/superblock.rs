@@ -4,8 +4,9 @@ use super::Checkpoints;
 use crate::index::Index;
 use crate::log::Log;
 use crate::medium::format::{
-    FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_PARITY_PENDING, FEATURE_SAVED_PAGES, FORMAT_MAJOR, FORMAT_MINOR,
-    FORMAT_MINOR_PARITY, FORMAT_MINOR_PLAIN, NOWHERE, References, SUPERBLOCK_MAGIC, SavedPage, Superblock,
+    BlobReference, FEATURE_BUFFERED, FEATURE_DEFERRED, FEATURE_PARITY_PENDING, FEATURE_SAVED_PAGES, FORMAT_MAJOR,
+    FORMAT_MINOR, FORMAT_MINOR_PARITY, FORMAT_MINOR_PLAIN, NOWHERE, References, SUPERBLOCK_MAGIC, SavedPage,
+    Superblock,
 };
 use crate::medium::layout::{End, Layout, SegmentPage};
 use crate::medium::ring::Attempt;
@@ -18,12 +19,28 @@ use zerocopy::IntoBytes;
 /// More pages are not copied: a close is not to take long.
 const PAGES_MAX: usize = 32;
 
+/// Pages of nodes are copied as long as all copies take at most one page in so many of their erase
+/// block.
+const NODES_SHARE: u32 = 2;
+
 /// The minor number of a volume of this division.
 const fn minor_of(layout: &Layout) -> u16 {
     match layout.chosen_parity {
         Some(_) => FORMAT_MINOR,
         None if layout.has_parity() => FORMAT_MINOR_PARITY,
         None => FORMAT_MINOR_PLAIN,
+    }
+}
+
+/// Adds the pages on which `reference` lies that are not among `pages` yet.
+fn add_pages(layout: &Layout, reference: &BlobReference, pages: &mut Vec<SegmentPage>) {
+    let (first, offset) = layout.page_of(reference.location.get());
+    let count = (offset + reference.length.get()).div_ceil(layout.payload_bytes);
+    for page in first.page..first.page + count {
+        let at = SegmentPage { page, ..first };
+        if !pages.contains(&at) {
+            pages.push(at);
+        }
     }
 }
 
@@ -138,7 +155,9 @@ impl Checkpoints {
     /// Repeats the superblock of a closed volume with copies of its most important pages behind it.
     /// It also makes the checkpoint safe from a cut that hit the first superblock unnoticed.
     pub fn write_last_superblock(&mut self, index: &mut Index, log: &mut Log) -> Result<()> {
-        let wanted = self.pages_to_save(log);
+        let most_nodes = (log.layout().geometry.pages_per_block / NODES_SHARE) as usize;
+        let nodes = index.entries_mut().nodes_mut().nearest_to_root(log, most_nodes.min(PAGES_MAX));
+        let wanted = self.pages_to_save(log, &nodes, most_nodes);
         let first_copy = self.ring.first_copy(log.store());
         let sequence = |at: &SegmentPage| log.table().get(at.segment).sequence.into();
         let saved = wanted.iter().zip(first_copy.into_iter().flatten()).map(|(at, copy)| SavedPage {
@@ -151,22 +170,22 @@ impl Checkpoints {
         self.ring.save_pages(log.medium(), &wanted, &self.state.references.saved)
     }
 
-    /// The pages on which the root of the tree and the pieces of the segment table lie, each once.
-    fn pages_to_save(&self, log: &Log) -> Vec<SegmentPage> {
+    /// The pages on which the root of the tree and the pieces of the segment table lie, and then
+    /// those of `nodes` as long as there are at most `most_nodes` pages in all; each once.
+    fn pages_to_save(&self, log: &Log, nodes: &[BlobReference], most_nodes: usize) -> Vec<SegmentPage> {
         let checkpoint = &self.state;
-        let layout = log.layout();
         let mut pages: Vec<SegmentPage> = Vec::new();
         for reference in core::iter::once(&checkpoint.root.0).chain(&checkpoint.references.pieces) {
-            if reference.location.get() == NOWHERE {
-                continue;
+            if reference.location.get() != NOWHERE {
+                add_pages(log.layout(), reference, &mut pages);
             }
-            let (first, offset) = layout.page_of(reference.location.get());
-            let count = (offset + reference.length.get()).div_ceil(layout.payload_bytes);
-            for page in first.page..first.page + count {
-                let at = SegmentPage { page, ..first };
-                if !pages.contains(&at) {
-                    pages.push(at);
-                }
+        }
+        for reference in nodes {
+            let before = pages.len();
+            add_pages(log.layout(), reference, &mut pages);
+            if pages.len() > most_nodes && pages.len() > before {
+                pages.truncate(before);
+                break;
             }
         }
         pages

@@ -74,12 +74,14 @@ impl FlashEntries {
         tree.load_ahead(&mut source, sought);
     }
 
-    /// Whether the root can be read at all, for a mount that wants to fail early.
+    /// Whether the index can be read from its root to its first entries, for a mount that wants to
+    /// fail early.
     pub fn check_root(&mut self, log: &mut Log) -> Result<()> {
         let (tree, mut source) = self.parts(log, IoTag::Index);
-        tree.get(&mut source, &Key::MIN, |_| ())
-            .map(|_| ())
-            .map_err(|error| damaged(format!("the root of the index cannot be read: {}", error.detail)))
+        tree.get(&mut source, &Key::MIN, |_| ()).map(|_| ()).map_err(|error| {
+            let what = "the index cannot be read from its root to its first entries, which nothing is found without";
+            damaged(format!("{what}: {}", error.detail))
+        })
     }
 }
 
@@ -133,6 +135,13 @@ impl FlashEntries {
     pub fn survey(&mut self, log: &mut Log, visit: &mut dyn FnMut(Sighting<'_>) -> Result<()>) -> Result<()> {
         let (tree, mut source) = self.parts(log, IoTag::Index);
         tree.survey(&mut source, visit)
+    }
+
+    /// Where the nodes nearest to the root lie, up to `most` of them, those first that more depends
+    /// on.
+    pub fn nearest_to_root(&mut self, log: &mut Log, most: usize) -> Vec<BlobReference> {
+        let (tree, mut source) = self.parts(log, IoTag::Anchor);
+        tree.nearest_to_root(&mut source, most)
     }
 
     /// Takes `tree` in place of one with damaged nodes.

@@ -5,7 +5,6 @@
 //! a copy stays in memory until a checkpoint has moved it, because the copy may go first.
 
 use super::Store;
-use crate::medium::errors::from_media;
 use crate::medium::format::PageKind;
 use crate::medium::layout::{Row, SegmentPage};
 use crate::medium::page::{Examined, PageInfo};
@@ -43,7 +42,7 @@ impl Store {
     ) -> Result<Examined<VerifiedPage>> {
         let Self { pages, nand, .. } = self;
         let found = pages.examine(address, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
-        found.map_err(|error| from_media("read", &error))
+        found.map_err(|error| pages.note_refused(&error))
     }
 
     /// Reads and verifies page `at` of a segment, past the cache, or finds it again from the parity
@@ -60,7 +59,7 @@ impl Store {
         let Self { pages, nand, .. } = self;
         let found =
             pages.examine_or_rebuild(at, sequence, &mut |first, data, spare| nand.read(first, data, spare, tag));
-        found.map_err(|error| from_media("read", &error))
+        found.map_err(|error| pages.note_refused(&error))
     }
 
     /// How the pages of `row` agree, in a segment opened with `sequence`.
@@ -70,7 +69,7 @@ impl Store {
     pub fn examine_row(&mut self, row: Row, sequence: u32, tag: IoTag) -> Result<RowState> {
         let Self { pages, nand, .. } = self;
         let state = pages.examine_row(row, sequence, &mut |runs| nand.read_runs(runs, tag));
-        state.map_err(|error| from_media("read", &error))
+        state.map_err(|error| pages.note_refused(&error))
     }
 
     /// The verified page `at` of a segment opened with `sequence`.

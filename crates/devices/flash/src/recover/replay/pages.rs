@@ -12,6 +12,7 @@ use crate::policy::Stream;
 use crate::recover::scan::{Scan, Scanned};
 use crate::space::segments::SegmentState;
 use crate::volume::Volume;
+use alloc::format;
 use alloc::vec::Vec;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::Result;
@@ -81,10 +82,24 @@ impl Recovery {
             if cursor.next.1 <= cursor.sequence {
                 return Err(damaged("the journal runs in a circle"));
             }
+            if self.lost_to(volume, cursor.next.0, cursor.next.1) {
+                let segment = cursor.next.0;
+                self.damage = Some(format!("the journal goes on in segment {segment}, which the checkpoint needs"));
+                return Ok(Examined::Unsound(PageFault::Erased));
+            }
             cursor.at = SegmentPage { segment: cursor.next.0, page: 0, ..cursor.at };
             cursor.sequence = cursor.next.1;
             cursor.next = (cursor.next.0, 0);
         }
+    }
+
+    /// Whether the checkpoint, if it is an older one, or what was replayed behind it, has something
+    /// in a segment that is opened with `sequence`. What is there now is of later, and could not be
+    /// told from what was there.
+    pub(super) fn lost_to(&self, volume: &Volume<'_>, segment: u32, sequence: u32) -> bool {
+        let one = volume.log.table().get(segment);
+        let has_something = !matches!(one.state, SegmentState::Free | SegmentState::Held);
+        self.of_older && has_something && one.sequence != sequence
     }
 
     /// A page of this journal segment was found: it is in use with this sequence number.

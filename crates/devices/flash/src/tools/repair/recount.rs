@@ -69,7 +69,9 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
         }
         let rebuilt = survey(volume, true)?;
         for KeyRange { from, until } in rebuilt.lost {
-            let until = until.map(|until| ObjectId(until.object));
+            // Of the object at the end nothing is lost if its first entry comes behind.
+            let last = |until: Key| until.object - u64::from(until <= Key::onode(ObjectId(until.object)));
+            let until = until.map(|until| ObjectId(last(until)));
             actions.push(Action::NodeDropped { from: ObjectId(from.object), until });
         }
         for (object, what) in rebuilt.unsound {
@@ -80,6 +82,14 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
         found = survey(volume, false)?;
     }
     correct(volume, &found, actions)
+}
+
+/// Nodes and entries of the index that are lost or make no sense, and how many objects that were
+/// counted are not there.
+pub(super) fn missing(volume: &mut Volume<'_>) -> Result<(u64, u64, u64)> {
+    let found = survey(volume, false)?;
+    let objects = volume.index.counts().objects.saturating_sub(found.objects);
+    Ok((found.lost.len() as u64, found.unsound.len() as u64, objects))
 }
 
 fn correct(volume: &mut Volume<'_>, survey: &Survey, actions: &mut Vec<Action>) -> Result<()> {
