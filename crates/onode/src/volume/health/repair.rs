@@ -16,8 +16,8 @@ use onode_object::Compression;
 
 /// Repairs the medium of `spec`. With `drop_damaged` also what cannot be read any more is dropped
 /// from the index, and snapshots and clones that lost something by that are given up; without it
-/// nothing is lost that can still be read. With `accept_loss` the repair goes on without what is missing, also where damage hides whether the volume is encrypted or a
-/// member of a pool.
+/// nothing is lost that can still be read. With `accept_loss` the repair goes on without what is
+/// missing, also where damage hides whether the volume is encrypted or a member of a pool.
 ///
 /// # Errors
 /// As [`Volume::open`](crate::Volume::open): `Key` without a key that opens it, `Usage` for a

@@ -82,6 +82,8 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairO
     let Arguments { drop_damaged, consent: Consent { accept_loss }, .. } = *arguments;
     let repaired = repair_medium(spec, drop_damaged, accept_loss).map_err(|error| match error.class {
         Class::InUse => where_mounted(spec, error),
+        // What to do about an image that was cut short is said already.
+        _ if error.hint.as_ref().is_some_and(|hint| hint.contains("truncate -s")) => error,
         Class::Damaged | Class::Loss if !drop_damaged && check::leads_to_check(&error) => {
             error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
         }
@@ -174,6 +176,9 @@ impl fmt::Display for RepairOutcome {
         }
         for path in &self.restore {
             writeln!(f, "restore from a backup: {path}")?;
+        }
+        if self.actions.iter().any(|action| action.starts_with("lost: the last ")) {
+            writeln!(f, "not all are named: files that changed since that older state are as they were then")?;
         }
         writeln!(f, "repaired {} things; now:", self.fixed)?;
         write!(f, "{}", self.after)
