@@ -177,7 +177,7 @@ impl fmt::Display for RepairOutcome {
         for path in &self.restore {
             writeln!(f, "restore from a backup: {path}")?;
         }
-        if self.actions.iter().any(|action| action.starts_with("lost: the last ")) {
+        if self.medium.iter().any(|action| action.starts_with("lost: the last ")) {
             writeln!(f, "not all are named: files that changed since that older state are as they were then")?;
         }
         writeln!(f, "repaired {} things; now:", self.fixed)?;
