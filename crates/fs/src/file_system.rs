@@ -231,8 +231,8 @@ impl FileSystem {
         done
     }
 
-    /// Has the device do what takes room, as long as that leaves what files were promised: nobody is
-    /// promised anything meanwhile.
+    /// Has the device do what takes room, as long as that leaves what files were promised: nobody
+    /// is promised anything meanwhile.
     fn rearrange(&self, budget: u32) -> onode_object::Result<Maintenance> {
         let mut all = Maintenance::default();
         while all.done < budget {

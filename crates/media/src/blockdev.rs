@@ -1,5 +1,7 @@
 //! Block devices: sectors that are rewritten in place, behind a cache that forgets.
 
+pub mod joined;
+
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::boxed::Box;

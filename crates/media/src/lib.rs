@@ -21,7 +21,6 @@ pub mod error;
 pub mod fault;
 #[cfg(feature = "std")]
 pub mod image;
-pub mod joined;
 pub mod nand;
 pub mod pmem;
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -32,13 +31,13 @@ pub mod wear;
 pub mod wrap;
 
 pub use between::{Between, Gap, Seam};
+pub use blockdev::joined::JoinedDisk;
 pub use blockdev::{BlockCounters, BlockDev, DiskRead, RequestCounts, SharedDisk};
 pub use counters::{Counters, OperationCounts};
 pub use error::{Error, MediaErrorKind, Result};
 pub use fault::{Fault, FaultPlan, OperationKind, Repeat};
 #[cfg(feature = "std")]
 pub use image::ImageNand;
-pub use joined::JoinedDisk;
 pub use nand::{BlockAddress, Geometry, Nand, PageAddress, PageRun, SharedNand, Watermark};
 pub use pmem::{Domain, Pmem};
 pub use sim::{Damage, MediaOperation, PmemOptions, SimNand, SimOptions, SimPmem, Survival};

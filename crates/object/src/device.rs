@@ -210,8 +210,8 @@ pub trait ObjectDevice: Send + Sync {
     /// `Media`, `ReadOnly`.
     fn maintain(&self, budget: u32) -> Result<Maintenance>;
 
-    /// How many bytes of [`Space::available`] a step of [`rearrange`](Self::rearrange) may take; none
-    /// if there is nothing to do.
+    /// How many bytes of [`Space::available`] a step of [`rearrange`](Self::rearrange) may take;
+    /// none if there is nothing to do.
     fn rearranging_bytes(&self) -> u64 {
         0
     }

@@ -128,8 +128,8 @@ fn a_member_that_returns_gets_what_changed_and_nothing_else() {
     differ(&*rams[0], &*rams[1]).expect("equal");
 }
 
-/// Many objects were made in one transaction before the pool was closed. A member that is away then,
-/// while nothing or little changes, lacks no more than that: what it has is used.
+/// Many objects were made in one transaction before the pool was closed. A member that is away
+/// then, while nothing or little changes, lacks no more than that: what it has is used.
 #[test]
 fn a_member_that_was_away_for_a_moment_lacks_only_what_changed() {
     for changes in [false, true] {

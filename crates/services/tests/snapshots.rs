@@ -60,8 +60,8 @@ fn histories_over_a_pool_with_storage_class_memory() {
     }
 }
 
-/// A member whose extents are coarse was away, or came later: what a snapshot and a clone have there
-/// of objects that changed in part is what the others have.
+/// A member whose extents are coarse was away, or came later: what a snapshot and a clone have
+/// there of objects that changed in part is what the others have.
 #[test]
 fn a_memory_that_joins_a_pool_later_shows_the_same_snapshots() {
     let memory = Mounted::new(scm::Scm::holding(64 << 10, BYTES));

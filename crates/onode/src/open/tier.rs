@@ -153,7 +153,8 @@ fn create(spec: &Spec, tiers: &Tiers, new: NewVolume<'_>) -> Result<()> {
     let uuids = [uuid, new.uuid_of_part(FAST)?];
     let size = tiers.size.map_or(Size::Usual(tiers.bytes()), Size::Said);
     let disks: Vec<&Path> = std::iter::once(big).chain(&tiers.further).map(|path| path.as_path()).collect();
-    in_places(spec, &disks, (size, replace), Vec::new(), &mut |disks| {
+    let new = NewDisks { spec, size, replace };
+    new.in_places(&disks, Vec::new(), &mut |disks| {
         let finish = |fast: Option<Box<dyn BlockDev>>| {
             let big = big::made(spec, disks, uuid)?;
             let device: Arc<dyn ObjectDevice> = Arc::new(format(spec, tiers, Box::new(big), fast, uuids)?);
@@ -177,20 +178,29 @@ enum Size {
     Usual(u64),
 }
 
-/// Hands `make` empty disks at all `paths`, behind those of `before`, as [`in_place`] does with
-/// one.
-fn in_places(
-    spec: &Spec,
-    paths: &[&Path],
-    (size, replace): (Size, bool),
-    mut before: Vec<DeviceFile>,
-    make: &mut dyn FnMut(Vec<DeviceFile>) -> Result<()>,
-) -> Result<()> {
-    let Some((path, rest)) = paths.split_first() else { return make(before) };
-    in_place(spec, path, size, replace, |disk| {
-        before.push(disk);
-        in_places(spec, rest, (size, replace), before, make)
-    })
+/// Disks that are made for the big one of a volume.
+struct NewDisks<'a> {
+    spec: &'a Spec,
+    size: Size,
+    /// What is there already may go.
+    replace: bool,
+}
+
+impl NewDisks<'_> {
+    /// Hands `make` empty disks at all `paths`, behind those of `before`, as [`in_place`] does with
+    /// one.
+    fn in_places(
+        &self,
+        paths: &[&Path],
+        mut before: Vec<DeviceFile>,
+        make: &mut dyn FnMut(Vec<DeviceFile>) -> Result<()>,
+    ) -> Result<()> {
+        let Some((path, rest)) = paths.split_first() else { return make(before) };
+        in_place(self.spec, path, self.size, self.replace, |disk| {
+            before.push(disk);
+            self.in_places(rest, before, make)
+        })
+    }
 }
 
 /// Hands `make` an empty disk at `path`: a device as it is, or a new file that gets its name when

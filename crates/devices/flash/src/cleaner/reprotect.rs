@@ -45,8 +45,8 @@ impl Reprotect {
         self.sweep.is_some() || !self.objects.is_empty()
     }
 
-    /// Bytes by which a step of [`Cleaner::reprotect_some`] may leave less room: what moves may count
-    /// for as much more, and a segment that is opened for it is not full.
+    /// Bytes by which a step of [`Cleaner::reprotect_some`] may leave less room: what moves may
+    /// count for as much more, and a segment that is opened for it is not full.
     pub const fn step_bytes(layout: &Layout) -> u64 {
         STEP_BYTES + MOVED_PAGES as u64 * layout.payload_bytes as u64 + 2 * layout.segment_bytes()
     }

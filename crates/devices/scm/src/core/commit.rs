@@ -49,9 +49,9 @@ impl<P: Pmem> Core<P> {
         self.with_room_for(transaction, |core, must_fit| core.attempt(transaction, durability, must_fit, blocks))
     }
 
-    /// As [`ObjectDevice::check_commit`](onode_object::ObjectDevice::check_commit): the transaction is done and
-    /// taken back before its record is written, and content that it brings has then been in memory
-    /// that is free.
+    /// As [`ObjectDevice::check_commit`](onode_object::ObjectDevice::check_commit): the transaction
+    /// is done and taken back before its record is written, and content that it brings has then
+    /// been in memory that is free.
     pub(crate) fn check_commit(&mut self, transaction: &Transaction) -> Result<()> {
         self.check(transaction)?;
         if transaction.is_empty() {

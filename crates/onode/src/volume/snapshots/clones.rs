@@ -108,7 +108,7 @@ impl Clones {
         let what = || format!("cannot delete the clone `{name}` of {}", self.spec);
         let own_base = format!("{name}{BASE_SUFFIX}");
         let clone = self.named(name);
-        // One that was taken for the clone was taken with it; another one may have such a name, too.
+        // One that was taken for the clone was taken with it; others may have such a name, too.
         let is_own = |clone: &&CloneInfo| {
             let base = self.snapshots.named(&clone.base);
             clone.base == own_base && base.is_some_and(|base| base.created == clone.created)

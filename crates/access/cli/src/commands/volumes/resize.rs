@@ -40,7 +40,7 @@ pub struct Arguments {
     /// big one.
     #[arg(value_parser = parse_new_size, allow_hyphen_values = true)]
     size: Option<NewSize>,
-    /// A volume on two disks goes on on this one, too: a device that holds nothing, or a file, which
+    /// A volume on two disks goes on on this one, too: a device that holds nothing, or a file that
     /// is made if it is not there. The spec names it behind the big disk from then on.
     #[arg(long, value_name = "DISK", conflicts_with = "dry_run")]
     add: Option<PathBuf>,
