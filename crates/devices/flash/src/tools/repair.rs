@@ -4,7 +4,7 @@
 //! is counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of
 //! objects and extents - is replaced by what was counted. A journal that is damaged in its middle
 //! is taken up to the damage. If entries of the index are lost, or the newest checkpoint cannot be
-//! used at all, an older one that has everything is taken ([`standing`]). Only if it is asked for,
+//! used at all, an older one that has everything is taken (`repair/standing.rs`). Only if it is asked for,
 //! one is taken that lacks something, or entries that are lost or make no sense are dropped,
 //! whichever loses less.
 //!
