@@ -4,9 +4,9 @@
 //! is counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of
 //! objects and extents - is replaced by what was counted. A journal that is damaged in its middle
 //! is taken up to the damage. If entries of the index are lost, or the newest checkpoint cannot be
-//! used at all, an older one that has everything is taken (`repair/standing.rs`). Only if it is asked for,
-//! one is taken that lacks something, or entries that are lost or make no sense are dropped,
-//! whichever loses less.
+//! used at all, an older one that has everything is taken (`repair/standing.rs`). Only if it is
+//! asked for, one is taken that lacks something, or entries that are lost or make no sense are
+//! dropped, whichever loses less.
 //!
 //! It keeps true: nothing is written before all this is known, and then everything goes through one
 //! checkpoint. A cut at any moment leaves the volume as it was or as it is to be. What was lost is
