@@ -6,8 +6,6 @@
 //! was sealed or compressed as one is an attribute of theirs. So content counts as changed that an
 //! attribute of a service tells of.
 
-use crate::compressed::map as compressed;
-use crate::encrypted::map as encrypted;
 use crate::ranges::Ranges;
 use crate::snapshots::{ObjectChange, Snapshot, Span, Versioned, data_of};
 use onode_base::planted::{Bug, is_planted};
@@ -15,6 +13,7 @@ use onode_object::{
     AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, ObjectStat, Result,
 };
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of mutations in one batch, somewhat less than that or one step more.
@@ -253,8 +252,7 @@ impl Differences {
         }
         content.add(then.size.min(now.size), now.size);
         if !is_planted(Bug::StreamServiceForgotten) {
-            let told =
-                keys.iter().filter_map(|key| compressed::content_of(*key).or_else(|| encrypted::content_of(*key)));
+            let told = keys.iter().filter_map(|key| content_of(*key));
             told.for_each(|range| content.add(range.start, range.end.min(now.size)));
         }
         let next_key = keys.first().copied();
@@ -374,6 +372,20 @@ impl Differences {
         }
         Ok(Some(end))
     }
+}
+
+/// The content of which an attribute of a service below tells.
+fn content_of(key: AttributeKey) -> Option<Range<u64>> {
+    #[cfg(feature = "compression")]
+    if let Some(told) = crate::compressed::map::content_of(key) {
+        return Some(told);
+    }
+    #[cfg(feature = "encryption")]
+    if let Some(told) = crate::encrypted::map::content_of(key) {
+        return Some(told);
+    }
+    let _ = key;
+    None
 }
 
 /// The parts of a range that lie in one block each, from its first byte on.
