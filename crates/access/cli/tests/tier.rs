@@ -348,7 +348,7 @@ fn a_volume_goes_on_on_another_disk() {
     // How long a new file shall be has to be said, and what holds something stays as it is.
     assert!(onode!("resize", &one, "--add", &second).fails(2).contains("how large"));
     let used = place.file("used", b"something");
-    assert!(onode!("resize", &one, "+16M", "--add", &used).fails(14).contains("it holds something"));
+    assert!(onode!("resize", &one, "+16M", "--add", &used).fails(21).contains("it holds something"));
     assert_eq!(std::fs::read(&used).unwrap(), b"something");
     let image = place.image("plain.img");
     assert!(onode!("resize", &image, "+16M", "--add", &second).fails(2).contains("only volumes on two disks"));

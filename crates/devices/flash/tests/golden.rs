@@ -148,7 +148,7 @@ fn packing_loses_nothing() {
 fn the_same_operations_make_the_same_bytes() {
     for (minor, blocks_per_segment, parity_pages, chosen_parity) in WRITTEN {
         let packed = pack(&mut make(minor, blocks_per_segment, parity_pages, chosen_parity));
-        assert!(packed.len() < 12_000, "{} bytes are too many for a golden image", packed.len());
+        assert!(packed.len() < 13_000, "{} bytes are too many for a golden image", packed.len());
         let path = golden_path(minor);
         if std::env::var_os("ONODE_WRITE_GOLDEN").is_some() {
             std::fs::write(&path, &packed).unwrap();
