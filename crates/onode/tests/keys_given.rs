@@ -61,6 +61,38 @@ fn a_directory_gets_a_key_only_while_no_transaction_is_open() {
     is_sound(volume, &spec);
 }
 
+/// With compression not even the size of what a locked directory keeps can be told: a check called
+/// it damaged, and a repair gave files second names and took directories from their place.
+#[test]
+#[cfg(feature = "compression")]
+fn a_check_leaves_alone_what_a_locked_directory_keeps_compressed() {
+    let folder = Folder::new("keys-given-compressed");
+    let spec = flash(&folder);
+    open(&spec).close().unwrap();
+    let options = onode::MountOptions { compression: onode::Compression::Fast, ..onode::MountOptions::default() };
+    let volume = Volume::open(&spec, options).unwrap();
+    let d = make_directory(&volume, "/", "d");
+    keys(&volume).create_for(d, &key(&secret(3))).unwrap();
+    make_directory(&volume, "/d", "sub");
+    volume.write("/d/file", "much alike ".repeat(9000)).unwrap();
+    volume.write("/d/sub/deep", "deep").unwrap();
+    volume.write("/plain", "plain").unwrap();
+    volume.close().unwrap();
+    drop(volume);
+    let device = onode::open_device(&spec, false, false).unwrap().0;
+    let report = check::check(device.as_ref()).unwrap();
+    assert!(report.is_clean() && report.locked == 4, "{report:?}");
+    let repaired = onode::repair_files(&spec, device.as_ref()).unwrap();
+    assert_eq!(repaired.fixed, 0, "{repaired:?}");
+    device.close().unwrap();
+    drop(device);
+    let volume = open(&spec);
+    keys(&volume).unlock(None, &secret(3)).unwrap();
+    assert_eq!(volume.read("/d/file").unwrap().len(), 99_000);
+    assert_eq!(volume.read("/d/sub/deep").unwrap(), b"deep");
+    is_sound(volume, &spec);
+}
+
 /// Leads a volume that nobody has mounted back to a snapshot, with the key unlocked or not.
 fn back(folder: &Folder, spec: &Spec, name: &str, is_unlocked: bool) -> onode::Result<()> {
     let key = folder.path().join(agent::HAS_KEY);

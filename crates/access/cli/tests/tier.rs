@@ -354,7 +354,7 @@ fn a_volume_goes_on_on_another_disk() {
     assert!(onode!("resize", &image, "+16M", "--add", &second).fails(2).contains("only volumes on two disks"));
     let told = onode!("resize", &one, "+16M", "--add", &second).succeeds();
     let two = format!("{one},{second}");
-    assert!(told.contains("40 MiB, 24 MiB before") && told.contains(&format!("from now on it is {two}")), "{told}");
+    assert!(told.contains("40.0 MiB, 24.0 MiB before") && told.contains(&format!("from now on it is {two}")), "{told}");
     assert!(onode!("ls", &one).fails(11).contains("name all disks"));
     let later = content(20_000_000, 2);
     onode!("put", &two, place.file("later", &later), "/later").succeeds();

@@ -30,7 +30,10 @@ pub(super) fn judge(mut walk: Walk<'_>) -> Report {
         }
     }
     cycles(&mut walk);
-    usage::judge(&mut walk);
+    // What was not looked at is not counted either.
+    if !walk.has_unknown() {
+        usage::judge(&mut walk);
+    }
     walk.report.findings.sort_by_key(|finding| (finding.kind, finding.object, finding.slot));
     walk.report
 }

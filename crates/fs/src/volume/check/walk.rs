@@ -3,6 +3,7 @@
 use super::usage::Usage;
 use super::{Finding, FindingKind, Report};
 use crate::error::Result;
+use crate::inodes::inode::Inode;
 use crate::inodes::xattr::{Value, Xattr};
 use crate::inodes::{Found, Inodes};
 use crate::names::entry::Entry;
@@ -11,7 +12,7 @@ use crate::types::FileType;
 use crate::volume::VOLUME;
 use crate::volume::orphan;
 use onode_base::ErrorKind;
-use onode_object::{AttributeKind, ObjectDevice, ObjectId, ObjectKind};
+use onode_object::{AttributeKind, ObjectDevice, ObjectId, ObjectKind, ObjectStat};
 use std::collections::{BTreeMap, BTreeSet};
 
 const OBJECTS_AT_ONCE: usize = 256;
@@ -37,6 +38,29 @@ pub(super) struct Seen {
     /// The key that it needs beside that of the volume; 0 for none.
     pub key: u32,
 }
+
+impl Seen {
+    /// An object with this inode, to which no name was found yet.
+    fn new(inode: Option<&Inode>, stat: &ObjectStat, key: u32) -> Self {
+        Self {
+            file_type: inode.map(|inode| inode.file_type),
+            kind: stat.hints.kind,
+            links: inode.map_or(0, |inode| u64::from(inode.links)),
+            parent: inode.map_or(0, |inode| inode.parent),
+            entries: inode.map_or(0, |inode| inode.entries),
+            names: 0,
+            directories_in: 0,
+            names_in: 0,
+            is_value: false,
+            damaged: false,
+            orphan: false,
+            key,
+        }
+    }
+}
+
+/// The key of what is locked so that not even its number can be told.
+const UNKNOWN_KEY: u32 = u32::MAX;
 
 /// Where a directory's name is.
 #[derive(Clone, Debug)]
@@ -81,7 +105,12 @@ impl<'a> Walk<'a> {
     /// Whether there is a directory whose key is locked: nobody knows what names are in it.
     pub(super) fn has_locked_directory(&self) -> bool {
         let is_it = |seen: &Seen| seen.file_type == Some(FileType::Directory) && self.locked.contains(&seen.key);
-        self.seen.values().any(is_it)
+        self.has_unknown() || self.seen.values().any(is_it)
+    }
+
+    /// Whether there is something of which not even the key can be told.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.locked.contains(&UNKNOWN_KEY)
     }
 
     pub(super) fn find(&mut self, finding: Finding) {
@@ -126,8 +155,15 @@ impl<'a> Walk<'a> {
 
     fn inode(&mut self, object: ObjectId) -> Result<()> {
         let number = object.0;
-        let stat = self.device.stat(object).map_err(Into::into);
-        let stat = self.readable(number, stat)?.unwrap_or_default();
+        let stat: Result<_> = self.device.stat(object).map_err(Into::into);
+        // Compression keeps the size of a file where the key of its directory keeps it.
+        let is_locked = stat.as_ref().is_err_and(|error| error.kind == ErrorKind::KeyNeeded);
+        let stat = if is_locked { ObjectStat::default() } else { self.readable(number, stat)?.unwrap_or_default() };
+        if is_locked {
+            self.locked.insert(UNKNOWN_KEY);
+            self.seen.insert(number, Seen::new(None, &stat, UNKNOWN_KEY));
+            return Ok(());
+        }
         let found = self.inodes.load(self.device, object).map_err(Into::into);
         let found = self.readable(number, found)?;
         if found == Some(Found::Damaged) {
@@ -148,21 +184,9 @@ impl<'a> Walk<'a> {
         if inode.is_some_and(|inode| !inode.has_xattrs) {
             self.hidden.insert(number);
         }
-        let seen = Seen {
-            file_type: inode.map(|inode| inode.file_type),
-            kind: stat.hints.kind,
-            links: inode.map_or(0, |inode| u64::from(inode.links)),
-            parent: inode.map_or(0, |inode| inode.parent),
-            entries: inode.map_or(0, |inode| inode.entries),
-            names: 0,
-            directories_in: 0,
-            names_in: 0,
-            is_value: false,
-            damaged: inode.is_none() && found != Some(Found::Missing),
-            orphan: false,
-            key: stat.hints.encryption_key,
-        };
-        self.seen.insert(number, seen);
+        let damaged = inode.is_none() && found != Some(Found::Missing);
+        let seen = Seen::new(inode.as_ref(), &stat, stat.hints.encryption_key);
+        self.seen.insert(number, Seen { damaged, ..seen });
         Ok(())
     }
 
