@@ -6,7 +6,7 @@ use crate::location::{self, Consent};
 use crate::signals::Stop;
 use onode::{Class, Error, Result, Spec, Volume, exact_size, human_size, parse_size};
 use onode_console::Output;
-use onode_fs::{DISK, SHRINK_FURTHER, SIZE, STOP_SHRINKING};
+use onode_fs::{DISK, ErrorKind, SHRINK_FURTHER, SIZE, STOP_SHRINKING};
 use onode_object::powers::Extent;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -278,7 +278,10 @@ struct Opened<'a> {
 
 impl Resized for Opened<'_> {
     fn take(&self, disk: &str) -> Result<()> {
-        self.volume.files().take_disk(disk).map_err(|error| Volume::error(self.what.as_str(), &error))
+        self.volume.files().take_disk(disk).map_err(|error| match error.kind {
+            ErrorKind::Invalid => Error::new(Class::Usage, self.what.as_str(), error.detail),
+            _ => Volume::error(self.what.as_str(), &error),
+        })
     }
 
     fn extent(&self) -> Result<Extent> {
