@@ -276,8 +276,8 @@ fn a_repair_asks_before_it_drops_what_hides_the_key() {
     }
     let copy = place.path("copy.img");
     fs::copy(&image, &copy).expect("a copy");
-    // With consent to a loss nothing is lost that an older checkpoint has, and without leave to drop
-    // the same is done unasked.
+    // With consent to a loss nothing is lost that an older checkpoint has, and without leave to
+    // drop the same is done unasked.
     let mut consented = onode!("--key-file", &key, "repair", "--drop-damaged", "--accept-loss", &copy);
     let mut plain = onode!("--key-file", &key, "repair", &image);
     for (repair, image) in [(&mut consented, &copy), (&mut plain, &image)] {
