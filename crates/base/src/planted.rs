@@ -128,8 +128,6 @@ bugs! {
     AccessTimeOfRemade,
     /// flash: rows of pages get no parity.
     ParityOmitted,
-    /// flash: a session that goes on behind a close fills rows whose parity was programmed.
-    ParityBehindClose,
     /// flash: a row begins with the parity of the row before.
     ParityRowMixed,
     /// flash: the last row of a segment gets no parity.

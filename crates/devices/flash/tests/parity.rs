@@ -49,14 +49,9 @@ type Midway<'a> = &'a dyn Fn(&FlashDevice);
 
 /// Fills a new volume; it is closed at the end unless it `crashes`.
 fn volume(shape: Geometry, parity_pages: u8, crashes: bool, seed: u64) -> Volume {
-    changed_midway(shape, &format(parity_pages), crashes, seed, &|_| {})
-}
-
-/// The same with something done half-way.
-fn changed_midway(shape: Geometry, format: &FormatOptions, crashes: bool, seed: u64, midway: Midway<'_>) -> Volume {
     let mut prng = Prng::new(seed);
     let nand = Shared::new(shape);
-    let device = FlashDevice::format(nand.clone(), format, &MountOptions::default()).unwrap();
+    let device = FlashDevice::format(nand.clone(), &format(parity_pages), &MountOptions::default()).unwrap();
     let mut state = State::new();
     let mut earlier = nand.with(|nand| nand.clone());
     for round in 0..300 {
@@ -84,16 +79,13 @@ fn changed_midway(shape: Geometry, format: &FormatOptions, crashes: bool, seed: 
         if round % 40 == 0 {
             device.maintain(2).unwrap();
         }
-        if round == 150 {
-            midway(&device);
-        }
     }
     device.sync(SyncScope::All).unwrap();
     if !crashes {
         device.close().unwrap();
     }
     drop(device);
-    Volume { layout: layout(shape, format.parity_pages), now: nand.with(|nand| nand.clone()), earlier, state }
+    Volume { layout: layout(shape, parity_pages), now: nand.with(|nand| nand.clone()), earlier, state }
 }
 
 /// How reads compare to what must be there.
@@ -257,8 +249,9 @@ fn as_many_lost_pages_as_there_is_parity_lose_nothing() {
 
 /// A checkpoint as of a close does not end its session where a volume is made, grows or shrinks:
 /// what was written to the row behind it had no parity, and one page of the index cost the volume.
+/// A repair tells of such rows. Few changes follow, so that what they bring stays where it is.
 #[test]
-fn no_page_that_a_close_leaves_lacks_parity() {
+fn no_page_behind_a_close_in_its_session_lacks_parity() {
     let noop = |_: &FlashDevice| {};
     let grow = |device: &FlashDevice| device.grow(device.extent().unwrap().most).unwrap();
     let shrink = |device: &FlashDevice| {
@@ -267,30 +260,25 @@ fn no_page_that_a_close_leaves_lacks_parity() {
         while !device.shrink_some().unwrap() {}
     };
     let ways: [(u32, Midway<'_>); 3] = [(208, &noop), (192, &grow), (208, &shrink)];
-    for (seed, (blocks, midway)) in (31..).zip(ways) {
-        for (shape, parity_pages) in [(SPARE, 1), (BARE, 2)] {
-            let format = FormatOptions { blocks: Some(blocks), ..format(parity_pages) };
-            let volume = changed_midway(shape, &format, false, seed, midway);
-            let mut medium = Patched::new(&volume.now);
-            let mut hit = 0;
-            for segment in 0..volume.layout.segments {
-                for row in volume.layout.rows_of(Stream::Data, segment) {
-                    for at in volume.layout.content_pages(row).map(|at| volume.layout.address(at)) {
-                        if !matches!(kind_of(shape, &medium.page(at)), Some(PageKind::Index | PageKind::Data)) {
-                            continue;
-                        }
-                        hit += 1;
-                        let what = format!("{parity_pages} pages of parity, seed {seed}, page {}", at.0);
-                        let mut damaged = Patched::new(&volume.now);
-                        damaged.patch(at, (vec![0; 512], vec![0; shape.spare_bytes as usize]));
-                        let options = MountOptions { read_only: true, ..MountOptions::default() };
-                        let device =
-                            FlashDevice::mount(damaged, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
-                        assert_eq!(compare(&device, &volume.state), Ok(Compared::Same), "{what}");
-                    }
-                }
+    for (blocks, midway) in ways {
+        for (shape, parity_pages) in [(SPARE, 1), (BARE, 2), (SPARE, 3)] {
+            for more in [1, 8, 40] {
+                let nand = Shared::new(shape);
+                let format = FormatOptions { blocks: Some(blocks), ..format(parity_pages) };
+                let device = FlashDevice::format(nand.clone(), &format, &MountOptions::default()).unwrap();
+                let first = device.reserve_ids(80).unwrap();
+                let put = |number: u64| {
+                    let (object, mut transaction) = (ObjectId(first.0 + number), Transaction::new());
+                    transaction.create(object, Hints::default()).write(object, 0, vec![number as u8; 700]);
+                    device.commit(transaction, Durability::Buffered).unwrap();
+                };
+                (0..40).for_each(put);
+                midway(&device);
+                (40..40 + more).for_each(put);
+                device.close().unwrap();
+                let repaired = repair(nand, &RepairOptions::default()).unwrap();
+                assert_eq!(repaired.actions, [], "{blocks} blocks, {parity_pages} pages of parity, {more} more");
             }
-            assert!(hit > 100, "{hit} pages");
         }
     }
 }
