@@ -18,6 +18,20 @@ fn is_sound(volume: Volume, spec: &Spec) {
     assert!(report.is_clean(), "{report:?}");
 }
 
+/// That without the keys of its directories a check finds nothing but so many locked objects, and
+/// a repair changes nothing.
+fn are_left_alone(volume: Volume, spec: &Spec, locked: u64) {
+    volume.close().unwrap();
+    drop(volume);
+    let device = onode::open_device(spec, false, false).unwrap().0;
+    let report = check::check(device.as_ref()).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(report.locked, locked, "{report:?}");
+    let repaired = onode::repair_files(spec, device.as_ref()).unwrap();
+    assert_eq!(repaired.fixed, 0, "{repaired:?}");
+    device.close().unwrap();
+}
+
 #[test]
 fn a_directory_gets_a_key_only_while_no_transaction_is_open() {
     let folder = Folder::new("keys-given-tx");
@@ -77,15 +91,7 @@ fn a_check_leaves_alone_what_a_locked_directory_keeps_compressed() {
     volume.write("/d/file", "much alike ".repeat(9000)).unwrap();
     volume.write("/d/sub/deep", "deep").unwrap();
     volume.write("/plain", "plain").unwrap();
-    volume.close().unwrap();
-    drop(volume);
-    let device = onode::open_device(&spec, false, false).unwrap().0;
-    let report = check::check(device.as_ref()).unwrap();
-    assert!(report.is_clean() && report.locked == 4, "{report:?}");
-    let repaired = onode::repair_files(&spec, device.as_ref()).unwrap();
-    assert_eq!(repaired.fixed, 0, "{repaired:?}");
-    device.close().unwrap();
-    drop(device);
+    are_left_alone(volume, &spec, 4);
     let volume = open(&spec);
     keys(&volume).unlock(None, &secret(3)).unwrap();
     assert_eq!(volume.read("/d/file").unwrap().len(), 99_000);
@@ -199,16 +205,8 @@ fn a_check_calls_nothing_lost_that_a_locked_directory_may_name() {
     }
     device.commit(transaction, Durability::Durable).unwrap();
     assert!(check::check(device).unwrap().is_clean(), "with the key");
-    volume.close().unwrap();
-    drop(volume);
-    let device = onode::open_device(&spec, false, false).unwrap().0;
-    let report = check::check(device.as_ref()).unwrap();
-    assert!(report.is_clean(), "{report:?}");
-    assert_eq!(report.locked, 3, "the directory, and what has no name elsewhere");
-    let repaired = onode::repair_files(&spec, device.as_ref()).unwrap();
-    assert_eq!(repaired.fixed, 0, "{repaired:?}");
-    device.close().unwrap();
-    drop(device);
+    // The directory, and what has no name elsewhere.
+    are_left_alone(volume, &spec, 3);
     let volume = open(&spec);
     keys(&volume).unlock(None, &secret(3)).unwrap();
     for (path, content) in [("/d/file", "file"), ("/d/sub/deep", "deep"), ("/second", "file")] {

@@ -269,7 +269,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Authenticated<D> {
     forward_device! {
         self => self.inner;
         reserve_ids, sync, extents_are_exact, space_to_replace, move_unit, maintain, close,
-        compression, parity, rearrange, rearranging_bytes, place, attachment, resizing, scrub, inspect
+        compression, parity, rearrange, rearranging_bytes, place, attachment, resizing, scrub,
+        inspect
     }
 }
 

@@ -262,7 +262,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, list, space, space_to_replace, promisable, maintain, has_directory_keys, close, health, parity, rearrange, rearranging_bytes, share,
-        place, attachment, resizing, inspect
+        reserve_ids, sync, list, space, space_to_replace, promisable, maintain, has_directory_keys,
+        close, health, parity, rearrange, rearranging_bytes, share, place, attachment, resizing,
+        inspect
     }
 }

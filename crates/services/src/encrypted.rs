@@ -308,8 +308,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Encrypted<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, list, space_to_replace, maintain, close, health, compression, parity, rearrange, rearranging_bytes, share, place,
-        attachment, resizing, inspect
+        reserve_ids, sync, list, space_to_replace, maintain, close, health, compression, parity,
+        rearrange, rearranging_bytes, share, place, attachment, resizing, inspect
     }
 }
 

@@ -257,8 +257,10 @@ impl<D: ObjectDevice> ObjectDevice for Pool<D> {
 
     fn close(&self) -> Result<()> {
         // After this it matters for the next mount only whether one of them could be closed.
-        let synced = if self.is_read_only { Ok(()) } else { self.make_durable(SyncScope::All) };
-        let synced = synced.and_then(|()| if self.is_read_only { Ok(()) } else { self.note_synced() });
+        let synced = match self.is_read_only {
+            true => Ok(()),
+            false => self.make_durable(SyncScope::All).and_then(|()| self.note_synced()),
+        };
         let mut failure = None;
         let mut is_closed = false;
         for (index, is_whole) in self.order() {

@@ -436,8 +436,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Versioned<D> {
 
     forward_device! {
         self => self.inner;
-        info, reserve_ids, sync, close, health, compression, parity, rearrange, rearranging_bytes, map_objects, share, place, attachment, resizing,
-        scrub, inspect, erase
+        info, reserve_ids, sync, close, health, compression, parity, rearrange, rearranging_bytes,
+        map_objects, share, place, attachment, resizing, scrub, inspect, erase
     }
 }
 

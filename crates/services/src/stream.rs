@@ -26,7 +26,7 @@ pub use sending::Sending;
 
 use crate::snapshots::SnapshotId;
 use onode_base::{Timestamp, varint};
-use onode_object::ObjectId;
+use onode_object::{ErrorKind, ObjectDevice, ObjectId, ObjectStat, Result};
 
 /// What a stream says of itself before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +92,15 @@ impl StreamHeader {
 fn take_name(bytes: &mut &[u8]) -> Option<String> {
     let name = std::str::from_utf8(varint::take_bytes(bytes)?).ok()?;
     crate::snapshots::check_name(name).ok().map(|()| name.to_owned())
+}
+
+/// What there is of an object, if it is there.
+fn stat(device: &dyn ObjectDevice, object: ObjectId) -> Result<Option<ObjectStat>> {
+    match device.stat(object) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -56,8 +56,9 @@ impl<D: ObjectDevice> ObjectDevice for Keyed<D> {
 
     forward_device! {
         self => self.0;
-        info, reserve_ids, sync, read, attribute, attributes, list, extents, extents_are_exact, space, space_for,
-        space_to_replace, promisable, maintain, close, health, compression, parity, rearrange, rearranging_bytes, decisions, share, place, attachment,
-        resizing, scrub, inspect, erase
+        info, reserve_ids, sync, read, attribute, attributes, list, extents, extents_are_exact,
+        space, space_for, space_to_replace, promisable, maintain, close, health, compression,
+        parity, rearrange, rearranging_bytes, decisions, share, place, attachment, resizing, scrub,
+        inspect, erase
     }
 }

@@ -132,7 +132,8 @@ impl PairedDevice {
 impl ObjectDevice for PairedDevice {
     forward_device! {
         self => self.device();
-        info, reserve_ids, commit, check_commit, sync, read, attribute, attributes, stat, list, extents,
-        extents_are_exact, space, space_for, space_to_replace, promisable, parity, rearrange, rearranging_bytes, maintain, close
+        info, reserve_ids, commit, check_commit, sync, read, attribute, attributes, stat, list,
+        extents, extents_are_exact, space, space_for, space_to_replace, promisable, parity,
+        rearrange, rearranging_bytes, maintain, close
     }
 }

@@ -210,7 +210,8 @@ impl<D: ObjectDevice> ObjectDevice for SnapshottingDevice<D> {
     forward_device! {
         self => self.versioned;
         info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, space_for,
-        space_to_replace, promisable,
-        close, health, compression, parity, rearrange, rearranging_bytes, decisions, map_objects, share, place, attachment, resizing, scrub, inspect, erase
+        space_to_replace, promisable, close, health, compression, parity, rearrange,
+        rearranging_bytes, decisions, map_objects, share, place, attachment, resizing, scrub,
+        inspect, erase
     }
 }

@@ -111,7 +111,8 @@ impl<D: ObjectDevice> ObjectDevice for TransactedDevice<D> {
 
     forward_device! {
         self => self.staged;
-        reserve_ids, sync, space_for, space_to_replace, promisable, maintain, has_directory_keys, health, compression, parity, rearrange, rearranging_bytes, decisions,
-        map_objects, share, place, attachment, resizing, scrub, inspect, erase
+        reserve_ids, sync, space_for, space_to_replace, promisable, maintain, has_directory_keys,
+        health, compression, parity, rearrange, rearranging_bytes, decisions, map_objects, share,
+        place, attachment, resizing, scrub, inspect, erase
     }
 }

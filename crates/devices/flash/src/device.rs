@@ -131,19 +131,6 @@ impl FlashDevice {
         Ok(core.other_parity(object, &hints)?.0)
     }
 
-    /// Moves what has another parity than its object wishes, in at most so many steps, after each
-    /// of which the lock is given back. True if there is more.
-    fn reprotect(&self, steps: u32) -> Result<Maintenance> {
-        for done in 0..steps {
-            let mut core = self.core()?;
-            let (cleaner, mut volume) = core.parts();
-            if !cleaner.reprotect_some(&mut volume)? {
-                return Ok(Maintenance { done, more: false });
-            }
-        }
-        Ok(Maintenance { done: steps, more: steps > 0 })
-    }
-
     /// The device over a state.
     pub(crate) fn over(mut core: Core) -> Self {
         if core.checkpoints().parity_pending() {
@@ -328,8 +315,16 @@ impl ObjectDevice for FlashDevice {
         if cleaner.reprotect().is_pending() { Reprotect::step_bytes(volume.log.layout()) } else { 0 }
     }
 
+    /// After each step the lock is given back.
     fn rearrange(&self, budget: u32) -> Result<Maintenance> {
-        self.reprotect(budget)
+        for done in 0..budget {
+            let mut core = self.core()?;
+            let (cleaner, mut volume) = core.parts();
+            if !cleaner.reprotect_some(&mut volume)? {
+                return Ok(Maintenance { done, more: false });
+            }
+        }
+        Ok(Maintenance { done: budget, more: budget > 0 })
     }
 
     fn close(&self) -> Result<()> {

@@ -29,55 +29,11 @@ impl Host {
 }
 
 impl ObjectDevice for Host {
-    fn info(&self) -> DeviceInfo {
-        self.inner.info()
-    }
-
-    fn reserve_ids(&self, count: u64) -> Result<ObjectId> {
-        self.inner.reserve_ids(count)
-    }
-
     fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
         self.inner.commit(transaction, durability)?;
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.own.fetch_add(1, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn sync(&self, scope: SyncScope) -> Result<()> {
-        self.inner.sync(scope)
-    }
-
-    fn read(&self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read(object, offset, buffer)
-    }
-
-    fn attribute(&self, object: ObjectId, key: AttributeKey) -> Result<Option<Vec<u8>>> {
-        self.inner.attribute(object, key)
-    }
-
-    fn attributes(&self, object: ObjectId, from: AttributeKey, limit: usize) -> Result<Vec<(AttributeKey, Vec<u8>)>> {
-        self.inner.attributes(object, from, limit)
-    }
-
-    fn stat(&self, object: ObjectId) -> Result<ObjectStat> {
-        self.inner.stat(object)
-    }
-
-    fn list(&self, from: ObjectId, limit: usize) -> Result<Vec<ObjectId>> {
-        self.inner.list(from, limit)
-    }
-
-    fn extents(&self, object: ObjectId, offset: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
-        self.inner.extents(object, offset, limit)
-    }
-
-    fn space(&self) -> Space {
-        self.inner.space()
-    }
-
-    fn maintain(&self, budget: u32) -> Result<Maintenance> {
-        self.inner.maintain(budget)
     }
 
     fn close(&self) -> Result<()> {
@@ -86,6 +42,11 @@ impl ObjectDevice for Host {
 
     fn share(&self) -> Option<&dyn Share> {
         Some(self)
+    }
+
+    onode_object::forward_device! {
+        self => self.inner;
+        info, reserve_ids, sync, read, attribute, attributes, stat, list, extents, space, maintain
     }
 }
 

@@ -36,9 +36,10 @@ macro_rules! forward_device {
         $crate::forward_device! {
             $self => $to;
             info, reserve_ids, commit, check_commit, sync, read, attribute, attributes, stat, list,
-            extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit, maintain, rearrange,
-            rearranging_bytes, close, health, compression, parity, has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub, inspect,
-            erase
+            extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit,
+            maintain, rearrange, rearranging_bytes, close, health, compression, parity,
+            has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub,
+            inspect, erase
         }
     };
     ($self:ident => $to:expr; $($method:ident),* $(,)?) => {

@@ -64,11 +64,14 @@ pub(crate) const fn group_of(key: AttributeKey) -> Option<u64> {
 
 /// The content of which the attribute of a key tells, if it is one of those.
 pub(crate) fn content_of(key: AttributeKey) -> Option<Range<u64>> {
-    let (first, bytes) = match key.index {
-        _ if key.kind != AttributeKind::SERVICE => return None,
-        index if key == INLINE || index > INLINE.index => return (key == INLINE).then_some(0..CHUNK_BYTES),
-        index if index >= HOLES => ((index - HOLES) / PARTS, CHUNK_BYTES),
-        group => (group, GROUP_BYTES),
+    let (first, bytes) = match (group_of(key), key.index) {
+        (Some(group), _) => (group, GROUP_BYTES),
+        (None, index) if key.kind == AttributeKind::SERVICE && index <= INLINE.index => {
+            // Small content is all of the first chunk.
+            let chunk = if index == INLINE.index { 0 } else { (index - HOLES) / PARTS };
+            (chunk, CHUNK_BYTES)
+        }
+        _ => return None,
     };
     let start = first.saturating_mul(bytes);
     Some(start..start.saturating_add(bytes))

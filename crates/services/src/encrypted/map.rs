@@ -68,11 +68,10 @@ pub(super) const fn holes_key(block: u64) -> AttributeKey {
 /// The content of which an attribute tells, if it is one of those.
 pub(crate) fn content_of(key: AttributeKey) -> Option<Range<u64>> {
     const GROUP_BYTES: u64 = GROUP_BLOCKS * BLOCK_BYTES;
-    let (first, bytes) = match key.index {
-        _ if !is_ours(key) => return None,
-        BASE | INLINE => (0, GROUP_BYTES),
-        index if index < HOLES => (index - BASE - 1, GROUP_BYTES),
-        index if index < INLINE => (index - HOLES, BLOCK_BYTES),
+    let (first, bytes) = match (group_of(key), key.index) {
+        (Some(group), _) => (group, GROUP_BYTES),
+        (None, BASE | INLINE) if is_ours(key) => (0, GROUP_BYTES),
+        (None, HOLES..INLINE) if is_ours(key) => (key.index - HOLES, BLOCK_BYTES),
         _ => return None,
     };
     let start = first.saturating_mul(bytes);

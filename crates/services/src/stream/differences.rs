@@ -8,6 +8,7 @@
 
 use crate::ranges::Ranges;
 use crate::snapshots::{ObjectChange, Snapshot, Span, Versioned, data_of};
+use crate::stream::stat;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{
     AttributeKey, AttributeKind, Error, ErrorKind, Mutation, ObjectDevice, ObjectId, ObjectStat, Result,
@@ -393,14 +394,6 @@ fn blocks(from: u64, until: u64) -> impl Iterator<Item = (usize, usize)> {
     let block = BLOCK_BYTES as u64;
     let starts = (from / block..until.div_ceil(block)).map(move |number| number * block);
     starts.map(move |start| ((start.max(from) - from) as usize, ((start + block).min(until) - from) as usize))
-}
-
-fn stat(device: &dyn ObjectDevice, object: ObjectId) -> Result<Option<ObjectStat>> {
-    match device.stat(object) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn keys_of(device: &dyn ObjectDevice, object: ObjectId) -> Result<BTreeSet<AttributeKey>> {

@@ -1,8 +1,8 @@
 //! What going back to a snapshot takes of the space of a device, before anything is changed.
 
 use crate::snapshots::{Snapshot, Span, Versioned};
-use crate::stream::Differences;
-use onode_object::{ErrorKind, Mutation, ObjectDevice, ObjectId, ObjectStat, Result};
+use crate::stream::{Differences, stat};
+use onode_object::{Mutation, ObjectDevice, ObjectId, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -87,14 +87,5 @@ impl Growth<'_> {
     /// Whether a later snapshot shows all of an object as it is now.
     fn is_kept(&self, object: ObjectId) -> bool {
         self.kept.as_ref().is_some_and(|(span, changed)| !span.is_later(object) && !changed.contains(&object))
-    }
-}
-
-/// What there is of an object, if it is there.
-pub(super) fn stat(device: &dyn ObjectDevice, object: ObjectId) -> Result<Option<ObjectStat>> {
-    match device.stat(object) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }

@@ -4,7 +4,7 @@
 //! state to the other: it has to go and come anew.
 
 use crate::snapshots::{Snapshot, Span, Versioned};
-use crate::stream::growth::stat;
+use crate::stream::stat;
 use onode_object::{AttributeKey, AttributeKind, Hints, ObjectDevice, ObjectId, Result};
 use std::sync::Arc;
 

@@ -228,7 +228,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for CloneDevice<D> {
     // Powers over objects are none of its: it would name others by its numbers.
     forward_device! {
         self => self.device;
-        space, promisable, maintain, health, compression, parity, rearrange, rearranging_bytes, attachment, resizing, inspect
+        space, promisable, maintain, health, compression, parity, rearrange, rearranging_bytes,
+        attachment, resizing, inspect
     }
 
     fn decisions(&self, _: ObjectId) -> Result<Vec<Decision>> {

@@ -28,7 +28,6 @@ const BYTES_MAX: usize = 192;
     onode resize disk.img least   as small as has room for what is in it\n  \
     onode resize flash:/dev/sdb1  all that a partition has after it became larger\n  \
     onode resize tier:/dev/sda,/dev/vg/big  all of a big disk that became larger\n  \
-    onode resize /mnt --add /dev/sdc        and all of another disk, on which the big one goes on\n  \
     onode resize /mnt --add /dev/sdc        all of another disk, too, on which the big one goes on\n  \
     onode resize -n /mnt          what it has, and could have")]
 pub struct Arguments {
@@ -111,15 +110,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let target = arguments.target.display().to_string();
     let what = || format!("cannot resize {target}");
     let mounted = location::mounted(&arguments.target, "resize")?;
-    let spec = arguments.add.as_deref().map(|disk| longer(arguments, mounted.as_deref(), disk)).transpose()?;
+    let disk = arguments
+        .add
+        .as_deref()
+        .map(|disk| std::path::absolute(disk).map_err(|error| Error::host_file("find", disk, &error)));
+    let disk = disk.transpose()?;
+    let disk = disk.as_deref();
+    let spec = disk.map(|disk| longer(arguments, mounted.as_deref(), disk)).transpose()?;
     let mut report = match mounted {
-        Some(directory) => resize(arguments, &Mounted { directory: &directory, what: what() }, output),
+        Some(directory) => resize(arguments, disk, &Mounted { directory: &directory, what: what() }, output),
         None if arguments.dry_run => {
             let volume = location::open_for_states(&arguments.target, true, arguments.consent)?;
-            resize(arguments, &Opened { volume: &volume, what: what() }, output)
+            resize(arguments, disk, &Opened { volume: &volume, what: what() }, output)
         }
         None => location::change_states(&arguments.target, arguments.consent, |volume| {
-            resize(arguments, &Opened { volume, what: what() }, output)
+            resize(arguments, disk, &Opened { volume, what: what() }, output)
         }),
     }?;
     report.spec = spec.map(|spec| spec.to_string());
@@ -130,13 +135,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 /// The spec of the volume when it goes on on `disk`, which is looked at before anything is done.
 fn longer(arguments: &Arguments, mounted: Option<&Path>, disk: &Path) -> Result<Spec> {
     let what = || format!("cannot resize {}", arguments.target.display());
-    let disk = std::path::absolute(disk).map_err(|error| Error::host_file("find", disk, &error))?;
     let spec = match mounted {
         Some(directory) => Spec::from_argument(&onode_fuse::our_mount_at(directory, what())?.source)?,
         None => location::spec(&arguments.target)?.again().with_absolute_paths(),
     };
-    let longer = spec.going_on_on(&disk)?;
-    onode::check_empty_disk(&disk)?;
+    let longer = spec.going_on_on(disk)?;
+    onode::check_empty_disk(disk)?;
     if !disk.exists() && arguments.size.is_none() {
         let why = format!("{} is not there, and how large it is to be made was not said", disk.display());
         return Err(Error::new(Class::Usage, what(), why)
@@ -158,11 +162,10 @@ trait Resized {
     fn stay(&self) -> Result<()>;
 }
 
-/// Gives the volume another size, if that is asked for and can be.
-fn resize(arguments: &Arguments, subject: &dyn Resized, output: &Output) -> Result<Report> {
+/// Gives the volume another size, if that is asked for and can be, after it went on on `disk`.
+fn resize(arguments: &Arguments, disk: Option<&Path>, subject: &dyn Resized, output: &Output) -> Result<Report> {
     let target = arguments.target.display().to_string();
-    if let Some(disk) = &arguments.add {
-        let disk = std::path::absolute(disk).map_err(|error| Error::host_file("find", disk, &error))?;
+    if let Some(disk) = disk {
         subject.take(&disk.display().to_string())?;
     }
     let before = subject.extent()?;
