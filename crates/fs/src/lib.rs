@@ -52,6 +52,7 @@ pub use volume::explain::{Explanation, GivenHint, Origin, WHY};
 pub use volume::hints::Hint;
 pub use volume::label::{LABEL, check_label};
 pub use volume::rewrite::REWRITE;
+pub use volume::size::replace::{REPLACE, REPLACE_FURTHER, STOP_REPLACING};
 pub use volume::size::{DISK, SHRINK_FURTHER, SIZE, STOP_SHRINKING};
 pub use volume::staging::{ViewStart, name_of_entry};
 pub use volume::tuning::{KEPT_OPTIONS_BYTES_MAX, NewTuning, TUNING, Tuning};

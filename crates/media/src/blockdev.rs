@@ -1,12 +1,14 @@
 //! Block devices: sectors that are rewritten in place, behind a cache that forgets.
 
 pub mod joined;
+pub mod replace;
 
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
+use replace::ReplaceDisk;
 
 /// Offsets and lengths are multiples of this: the sector that devices of today have, or pretend to
 /// have eight of.
@@ -154,6 +156,11 @@ pub trait BlockDev: Send {
         Err(Error::new(MediaErrorKind::Invalid, why))
     }
 
+    /// Gives a part of it another one's place; `None` if it has no parts.
+    fn replaceable(&mut self) -> Option<&mut dyn ReplaceDisk> {
+        None
+    }
+
     /// How requests reach the device, in a few words for people; `None` if there is nothing to say.
     fn way(&self) -> Option<&'static str> {
         None
@@ -284,6 +291,10 @@ impl<D: BlockDev + ?Sized> BlockDev for Box<D> {
 
     fn join(&mut self, disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> Result<()> {
         (**self).join(disk, uuid)
+    }
+
+    fn replaceable(&mut self) -> Option<&mut dyn ReplaceDisk> {
+        (**self).replaceable()
     }
 
     fn way(&self) -> Option<&'static str> {

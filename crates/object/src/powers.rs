@@ -11,10 +11,12 @@ use alloc::vec::Vec;
 
 mod decision;
 mod inspection;
+mod replace;
 mod resize;
 
 pub use decision::Decision;
 pub use inspection::{Inspection, ObjectPrograms, SegmentInfo, SegmentState, TagCounts, WearSpread, WearStep};
+pub use replace::{Copying, Replace, ReplaceState, Replaced};
 pub use resize::{Extent, Resize};
 
 /// Objects as memory (paper 2): what lies in memory that the processor reaches needs no copy to

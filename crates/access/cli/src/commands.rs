@@ -22,7 +22,7 @@ use onode_console::Output;
 use shell::{completions, lab, man};
 use state::{health, list, map, stat, top};
 use std::ffi::OsString;
-use tiers::{divide, place, promote};
+use tiers::{divide, place, promote, replace};
 use volumes::snapshot::{receive, send};
 use volumes::{check, clone, dump, info, key, label, mkfs, pool, repair, resize, scrub, snapshot, spaces, tune};
 
@@ -125,6 +125,8 @@ enum Verb {
     Attach(attach::AttachArguments),
     /// Bring everything to the big disk of a mounted volume and go on without the fast one.
     Detach(attach::DetachArguments),
+    /// Give the place of a disk to another one, also while the volume is mounted.
+    Replace(replace::Arguments),
     /// Show, add, change and remove the keys of an encrypted volume.
     Key(key::Arguments),
     /// Show, rebuild, add and remove the members of a pool, each of which has every file.
@@ -188,6 +190,7 @@ impl Command {
             Verb::List(arguments) => list::run(arguments, output),
             Verb::Label(arguments) => label::run(arguments, output),
             Verb::Tune(arguments) => tune::run(arguments, output),
+            Verb::Replace(arguments) => replace::run(arguments, output),
             Verb::Resize(arguments) => resize::run(arguments, output),
             Verb::Stat(arguments) => stat::run(arguments, output),
             Verb::Health(arguments) => health::run(arguments, output),

@@ -10,6 +10,7 @@ pub mod walk;
 use onode::devices;
 use onode::{Class, Error, MountOptions, Result, Spec, Volume};
 use onode_fs::{Attributes, Caller, DirectoryEntry, ErrorKind, FileSystem, InodeNumber};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -79,6 +80,27 @@ pub fn mounted(target: &OsStr, verb: &str) -> Result<Option<PathBuf>> {
     }
     onode_fuse::our_mount_at(directory, format!("cannot {verb} {}", directory.display()))?;
     Ok(Some(directory.to_owned()))
+}
+
+/// Names of as many disks as a volume can have.
+const DISK_NAMES_BYTES: usize = 32 << 10;
+
+/// The spec of the volume that is mounted there, with the disks that it has by now.
+pub fn spec_with_disks(directory: &Path, what: &str) -> Result<Spec> {
+    let spec = Spec::from_argument(&onode_fuse::our_mount_at(directory, what.to_owned())?.source)?.again();
+    match disks_of(directory) {
+        Ok(disks) => spec.on_disks(disks.into_iter().map(PathBuf::from)),
+        Err(Errno::OPNOTSUPP | Errno::NODATA) => Ok(spec),
+        Err(errno) => Err(Error::host(what, &errno.into())),
+    }
+}
+
+/// The disks of the volume that is mounted there, as its server calls them.
+pub fn disks_of(directory: &Path) -> std::result::Result<Vec<String>, Errno> {
+    let mut value = vec![0; DISK_NAMES_BYTES];
+    let length = rustix::fs::getxattr(directory, onode_fs::DISK, &mut value[..])?;
+    let names = String::from_utf8_lossy(value.get(..length).unwrap_or_default());
+    Ok(names.lines().map(str::to_owned).collect())
 }
 
 /// Tells where an image that is in use is mounted, if it is.

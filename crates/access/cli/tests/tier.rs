@@ -416,6 +416,100 @@ fn a_mounted_volume_goes_on_on_another_disk() {
     onode!("umount", &directory).succeeds();
 }
 
+#[test]
+fn a_disk_is_replaced() {
+    let pair = Pair::made("tier-replaced");
+    let place = &pair.place;
+    let path = |name: &str| place.path(name).display().to_string();
+    let [old, new, fast] = [pair.big.display().to_string(), path("new.img"), path("fast.img")];
+    let bytes = content(20_000_000, 3);
+    onode!("put", pair.spec(""), place.file("file", &bytes), "/file").succeeds();
+    // What cannot be is refused, and nothing is left of it.
+    let used = place.file("used", b"something");
+    assert!(onode!("replace", pair.spec(""), &old, &used).fails(21).contains("it holds something"));
+    assert!(
+        onode!("replace", pair.spec(""), path("none.img"), &new)
+            .fails(20)
+            .contains(&format!("it lies on {}", pair.fast.display()))
+    );
+    assert!(onode!("replace", place.image("plain.img"), &old, &new).fails(2).contains("onode pool"));
+    assert!(!place.path("new.img").exists());
+    let small = place.file("small.img", &[0; 8192]);
+    fs::File::options().write(true).open(&small).unwrap().set_len(4 << 20).unwrap();
+    let other = format!("tier:{},{}", path("f2.img"), path("b2.img"));
+    onode!("mkfs", format!("{other},fast-size=8M"), "--size", "24M").succeeds();
+    assert!(onode!("replace", &other, path("b2.img"), &old).fails(21).contains("holds"));
+    // The big disk, then the fast one; what was is no part of the volume any more.
+    let told = onode!("replace", pair.spec(""), &old, &new).succeeds();
+    let spec = format!("tier:{},{new}", pair.fast.display());
+    assert!(told.contains(&format!("from now on it is {spec}")), "{told}");
+    holds(place, &spec, "/file", &bytes);
+    onode!("check", &spec).succeeds();
+    let unknown = onode!("ls", pair.spec("")).output().expect("it runs");
+    assert!(!unknown.status.success() && String::from_utf8_lossy(&unknown.stderr).contains("holds no tier volume"));
+    let told = onode!("--json", "replace", &spec, &pair.fast, &fast).succeeds();
+    let report: Value = serde_json::from_str(&told).expect("JSON");
+    let spec = format!("tier:{fast},{new}");
+    assert_eq!((report["unreadable"].as_u64(), report["spec"].as_str()), (Some(0), Some(&*spec)));
+    holds(place, &spec, "/file", &bytes);
+    onode!("check", &spec).succeeds();
+    // The old one can be used again, for this volume, too.
+    assert!(onode!("resize", &spec, "+64M", "--add", &old).fails(21).contains("it holds"));
+    fs::remove_file(&old).unwrap();
+    onode!("resize", &spec, "+64M", "--add", &old).succeeds();
+    let longer = format!("{spec},{old}");
+    onode!("put", &longer, place.file("more", &content(60_000_000, 4)), "/more").succeeds();
+    let last = path("last.img");
+    onode!("replace", &longer, &old, &last).succeeds();
+    let longer = format!("{spec},{last}");
+    holds(place, &longer, "/more", &content(60_000_000, 4));
+    onode!("check", &longer).succeeds();
+}
+
+#[test]
+fn a_disk_of_a_mounted_volume_is_replaced() {
+    if !has_fuse() {
+        return;
+    }
+    let pair = Pair::made("tier-replaced-mounted");
+    let place = &pair.place;
+    let mount = place.directory("mnt");
+    let path = |name: &str| place.path(name).display().to_string();
+    onode!("mount", pair.spec(""), &mount).succeeds();
+    let bytes = content(20_000_000, 3);
+    fs::write(mount.join("before"), &bytes).unwrap();
+    let [new, fast, further, last] = ["new.img", "fast.img", "further.img", "last.img"].map(path);
+    assert!(
+        onode!("replace", &mount, &pair.big, path("no/new.img")).output().expect("it runs").status.code() != Some(0)
+    );
+    // Somebody writes all the time.
+    let writer = {
+        let mount = mount.clone();
+        std::thread::spawn(move || {
+            for number in 0..60_u32 {
+                let file = fs::File::create(mount.join(format!("{number}"))).unwrap();
+                std::io::Write::write_all(&mut &file, &content(100_000, number)).unwrap();
+                file.sync_all().unwrap();
+            }
+        })
+    };
+    let told = onode!("replace", &mount, &pair.big, &new).succeeds();
+    assert!(told.contains(&format!("from now on it is tier:{},{new}", pair.fast.display())), "{told}");
+    writer.join().expect("it wrote");
+    // One after another: the spec has what came before.
+    onode!("resize", &mount, "+32M", "--add", &further).succeeds();
+    let told = onode!("replace", &mount, &pair.fast, &fast).succeeds();
+    assert!(told.contains(&format!("from now on it is tier:{fast},{new},{further}")), "{told}");
+    let told = onode!("replace", &mount, &further, &last).succeeds();
+    let spec = format!("tier:{fast},{new},{last}");
+    assert!(told.contains(&format!("from now on it is {spec}")), "{told}");
+    onode!("health", &mount).succeeds();
+    unmount(&mount);
+    onode!("check", &spec).succeeds();
+    holds(place, &spec, "/before", &bytes);
+    (0..60).for_each(|number| holds(place, &spec, &format!("/{number}"), &content(100_000, number)));
+}
+
 /// Whoever promotes a directory does not own it: what others remove meanwhile is no reason to stop.
 #[test]
 fn what_others_remove_is_counted_and_the_rest_is_promoted() {

@@ -151,6 +151,8 @@ ranks! {
     TierBig = "tier-big",
     /// The fast disk.
     TierFast = "tier-fast",
+    /// What became of a disk that was replaced.
+    TierReplaced = "tier-replaced",
     /// The state of memory, after the lock between processes.
     MemoryState = "scm-state",
     /// Named spaces of a memory.

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod options;
+mod replacing;
 mod resizing;
 
 use crate::commit::Volume;
@@ -29,7 +30,7 @@ use alloc::vec::Vec;
 use onode_base::Clock;
 use onode_base::sync::{Mutex, rank};
 use onode_media::{BlockDev, IoTag};
-use onode_object::powers::{Attach, Inspect, Place, Resize, Scrub};
+use onode_object::powers::{Attach, Inspect, Place, Replaced, Resize, Scrub};
 use onode_object::{
     AttributeKey, Demand, DeviceInfo, Durability, Error, ErrorKind, Health, Maintenance, ObjectDevice, ObjectId,
     ObjectStat, Result, Space, SyncScope, Transaction,
@@ -62,11 +63,13 @@ pub struct TierDevice {
     pub(crate) volume: Volume,
     /// Who finds a fast disk that is to take part again.
     finder: Mutex<Option<Arc<dyn FindDisks>>, rank::TierFinder>,
+    /// What became of the disk that was replaced last.
+    replaced: Mutex<Option<Replaced>, rank::TierReplaced>,
 }
 
 impl TierDevice {
     const fn of(volume: Volume) -> Self {
-        Self { volume, finder: Mutex::new(None) }
+        Self { volume, finder: Mutex::new(None), replaced: Mutex::new(None) }
     }
 
     /// Makes an empty volume and mounts it. What was on the disks is gone.

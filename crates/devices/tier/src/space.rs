@@ -15,6 +15,7 @@ use crate::space::pins::Pins;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
+use core::ops::Range;
 use onode_base::planted::{Bug, is_planted};
 use onode_object::{Error, ErrorKind, Hints, ObjectKind, Result};
 
@@ -94,6 +95,20 @@ impl Space {
     #[must_use]
     pub fn is_free(&self, block: u64) -> bool {
         self.bitmap.is_free(block)
+    }
+
+    /// What of these blocks has something that must stay: what is in use, or still belongs to the
+    /// last durable checkpoint, and what stands before nodes and content and behind the last block.
+    #[must_use]
+    pub fn in_use(&self, blocks: Range<u64>) -> Vec<Range<u64>> {
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for block in blocks.filter(|block| !(self.layout.holds(*block, 1) && self.bitmap.is_free(*block))) {
+            match found.last_mut() {
+                Some(last) if last.end == block => last.end += 1,
+                _ => found.push(block..block + 1),
+            }
+        }
+        found
     }
 
     /// Blocks in `first..end` that can be allocated now.

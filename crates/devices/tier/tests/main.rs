@@ -26,6 +26,7 @@ mod nodes_on_fast;
 mod pair_cuts;
 mod record_order;
 mod repair;
+mod replacing;
 mod salvage;
 mod scrub_order;
 mod sections;

@@ -12,6 +12,7 @@ use crate::volume::label::LABEL;
 use crate::volume::placement;
 use crate::volume::rewrite::REWRITE;
 use crate::volume::scrub::SCRUB;
+use crate::volume::size::replace::REPLACE;
 use crate::volume::size::{DISK, SIZE};
 use crate::volume::tuning::TUNING;
 use onode_base::ErrorKind;
@@ -41,7 +42,10 @@ impl FileSystem {
             return Some(self.size_xattr(number));
         }
         if name == DISK.as_bytes() {
-            return Some(Err(Error::of(ErrorKind::NoAttribute, number, "this attribute can only be set")));
+            return Some(self.disks_xattr(number));
+        }
+        if name == REPLACE.as_bytes() {
+            return Some(self.replace_xattr(number));
         }
         if told::is_ours(name) {
             return Some(self.quota_xattr(number, name));
@@ -83,6 +87,9 @@ impl FileSystem {
         }
         if name == DISK.as_bytes() {
             return Some(self.set_disk_xattr(caller, number, value));
+        }
+        if name == REPLACE.as_bytes() {
+            return Some(self.set_replace_xattr(caller, number, value));
         }
         if told::is_ours(name) {
             return Some(self.set_quota_xattr(caller, number, name, value));

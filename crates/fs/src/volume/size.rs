@@ -3,6 +3,8 @@
 //!
 //! Programs reach it through [`SIZE`], an attribute of the topmost directory that no listing shows.
 
+pub mod replace;
+
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::types::{Caller, InodeNumber};
@@ -20,7 +22,7 @@ pub const SIZE: &str = "onode.volume-size";
 
 /// The attribute of the topmost directory that root sets to the path of an empty disk or file on
 /// which the volume shall go on, as it is seen by whoever serves the mount: see
-/// [`Resize::take_disk`].
+/// [`Resize::take_disk`]. It tells the names of the disks that there are, a line each.
 pub const DISK: &str = "onode.volume-disk";
 
 /// What [`SIZE`] is set to for another step of a volume that shrinks.
@@ -129,13 +131,18 @@ impl FileSystem {
 
     pub(crate) fn set_disk_xattr(&self, caller: &Caller, number: InodeNumber, value: &[u8]) -> Result<()> {
         check_topmost(number)?;
-        // What is served opens it, and may be allowed to open more than who asks.
-        if !caller.is_unlimited() {
-            return Err(Error::of(ErrorKind::NotPermitted, number, "only root may give a volume another disk"));
-        }
+        check_root(caller, number)?;
         let place = str::from_utf8(value).map_err(|_| Error::of(ErrorKind::Invalid, number, "that is no path"))?;
         self.take_disk(place)
     }
+}
+
+/// What is served opens the disk, and may be allowed to open more than who asks.
+fn check_root(caller: &Caller, number: InodeNumber) -> Result<()> {
+    if caller.is_unlimited() {
+        return Ok(());
+    }
+    Err(Error::of(ErrorKind::NotPermitted, number, "only root may give a volume another disk"))
 }
 
 fn check_topmost(number: InodeNumber) -> Result<()> {

@@ -12,10 +12,12 @@
 //! What it does not do: spread content over the disks. Where one is lost, so is the volume.
 
 pub mod label;
+mod replacing;
 mod shared;
 #[cfg(test)]
 mod tests;
 
+use crate::blockdev::replace::ReplaceDisk;
 use crate::blockdev::{BlockCounters, BlockDev, SharedDisk, too_short};
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::tag::IoTag;
@@ -25,6 +27,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use label::{DiskLabel, LABEL_BYTES};
+use replacing::Replacing;
 use shared::{SharedPart, SharedParts};
 
 /// One of the disks.
@@ -42,13 +45,25 @@ pub struct JoinedDisk {
     /// At least one.
     parts: Vec<Part>,
     shared: Option<Arc<SharedParts>>,
+    /// A disk that comes in place of one of them.
+    replacing: Option<Replacing>,
 }
 
-/// A piece of a request: the number of a disk, the byte of that, and how many.
+/// A piece of a request.
 struct Piece {
+    /// The number of a disk, and the byte of that.
     part: usize,
     offset: u64,
+    /// How many, and where among those of the request.
     bytes: usize,
+    at: usize,
+}
+
+impl Piece {
+    /// Its bytes among those of the request.
+    fn of<'a>(&self, request: &'a [u8]) -> &'a [u8] {
+        request.get(self.at..self.at + self.bytes).unwrap_or_default()
+    }
 }
 
 impl Part {
@@ -68,7 +83,7 @@ impl JoinedDisk {
         let name = first.name().to_string();
         let parts = alloc::vec![Part { disk: first, start: 0, skip: 0 }];
         let shared = parts.iter().map(Part::shared).collect::<Option<Vec<_>>>().map(SharedParts::new).map(Arc::new);
-        Self { name, parts, shared }
+        Self { name, parts, shared, replacing: None }
     }
 
     /// How many disks there are.
@@ -104,8 +119,8 @@ impl JoinedDisk {
             }
             (None, _) => {}
         }
-        self.name = format!("{}+{}", self.name, part.disk.name());
         self.parts.push(part);
+        self.rename();
         Ok(())
     }
 
@@ -118,41 +133,35 @@ impl JoinedDisk {
             let until = self.parts.get(number + 1).map_or(u64::MAX, |next| next.start);
             let (from, to) = (offset.max(part.start), end.min(until));
             if from < to || (bytes == 0 && (part.start..until).contains(&offset)) {
-                let bytes = to.saturating_sub(from) as usize;
-                pieces.push(Piece { part: number, offset: from - part.start + part.skip, bytes });
+                let (bytes, at) = (to.saturating_sub(from) as usize, (from - offset) as usize);
+                pieces.push(Piece { part: number, offset: from - part.start + part.skip, bytes, at });
             }
         }
         Ok(pieces)
     }
 
-    /// Does something with each piece of a request.
-    fn each(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        mut act: impl FnMut(&mut dyn BlockDev, &Piece) -> Result<()>,
-    ) -> Result<()> {
+    /// Changes each piece of a request, and what takes the place of one.
+    fn change(&mut self, offset: u64, bytes: u64, act: impl Fn(&mut dyn BlockDev, &Piece) -> Result<()>) -> Result<()> {
         for piece in self.pieces(offset, bytes)? {
             if let Some(part) = self.parts.get_mut(piece.part) {
                 act(&mut *part.disk, &piece)?;
+            }
+            if let Some(replacing) = &mut self.replacing {
+                replacing.mirror(&piece, &act);
             }
         }
         Ok(())
     }
 
-    /// The same with the bytes of each.
-    fn each_of(
-        &mut self,
-        offset: u64,
-        bytes: &[u8],
-        mut act: impl FnMut(&mut dyn BlockDev, u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let mut left = bytes;
-        self.each(offset, bytes.len() as u64, |disk, piece| {
-            let (now, later) = left.split_at(piece.bytes.min(left.len()));
-            left = later;
-            act(disk, piece.offset, now)
-        })
+    fn rename(&mut self) {
+        let names: Vec<_> = self.parts.iter().map(|part| part.disk.name()).collect();
+        self.name = names.join("+");
+    }
+
+    /// Where the whole ends does not change while a disk is replaced.
+    fn check_none_replaced(&self) -> Result<()> {
+        let why = "a disk of it is being replaced: it becomes no longer and no shorter until that is over";
+        self.replacing.as_ref().map_or(Ok(()), |_| Err(Error::new(MediaErrorKind::Invalid, why)))
     }
 
     fn last(&mut self) -> Result<&mut Part> {
@@ -177,29 +186,29 @@ impl BlockDev for JoinedDisk {
     }
 
     fn read_at(&mut self, offset: u64, out: &mut [u8], tag: IoTag) -> Result<()> {
-        let mut left = out;
-        let bytes = left.len() as u64;
-        self.each(offset, bytes, |disk, piece| {
-            let (now, later) = core::mem::take(&mut left).split_at_mut(piece.bytes);
-            left = later;
-            disk.read_at(piece.offset, now, tag)
-        })
+        for piece in self.pieces(offset, out.len() as u64)? {
+            let part = self.parts.get_mut(piece.part).zip(out.get_mut(piece.at..piece.at + piece.bytes));
+            if let Some((part, out)) = part {
+                part.disk.read_at(piece.offset, out, tag)?;
+            }
+        }
+        Ok(())
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
-        self.each_of(offset, bytes, |disk, at, bytes| disk.write_at(at, bytes, tag))
+        self.change(offset, bytes.len() as u64, |disk, piece| disk.write_at(piece.offset, piece.of(bytes), tag))
     }
 
     fn post_write(&mut self, offset: u64, bytes: &[u8], tag: IoTag) -> Result<()> {
-        self.each_of(offset, bytes, |disk, at, bytes| disk.post_write(at, bytes, tag))
+        self.change(offset, bytes.len() as u64, |disk, piece| disk.post_write(piece.offset, piece.of(bytes), tag))
     }
 
     fn zero(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        self.each(offset, bytes, |disk, piece| disk.zero(piece.offset, piece.bytes as u64))
+        self.change(offset, bytes, |disk, piece| disk.zero(piece.offset, piece.bytes as u64))
     }
 
     fn discard(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        self.each(offset, bytes, |disk, piece| disk.discard(piece.offset, piece.bytes as u64))
+        self.change(offset, bytes, |disk, piece| disk.discard(piece.offset, piece.bytes as u64))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -248,6 +257,9 @@ impl BlockDev for JoinedDisk {
 
     /// The last disk becomes longer.
     fn grow(&mut self, bytes: u64) -> Result<()> {
+        if bytes > self.bytes() {
+            self.check_none_replaced()?;
+        }
         let last = self.last()?;
         // Zero asks how long it is by now.
         let wanted = if bytes == 0 { 0 } else { bytes.saturating_sub(last.start) + last.skip };
@@ -256,6 +268,7 @@ impl BlockDev for JoinedDisk {
 
     /// The last disk becomes shorter, but keeps a byte of the whole.
     fn shrink(&mut self, bytes: u64) -> Result<()> {
+        self.check_none_replaced()?;
         let last = self.last()?;
         match bytes.checked_sub(last.start).filter(|bytes| *bytes > 0) {
             Some(bytes) => last.disk.shrink(bytes + last.skip),
@@ -264,12 +277,17 @@ impl BlockDev for JoinedDisk {
     }
 
     fn join(&mut self, mut disk: Box<dyn BlockDev>, uuid: [u8; 16]) -> Result<()> {
+        self.check_none_replaced()?;
         let start = self.bytes();
         let number = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         if disk.bytes() >= LABEL_BYTES {
             DiskLabel { uuid, number, start }.write(&mut *disk)?;
         }
         self.push(disk, start)
+    }
+
+    fn replaceable(&mut self) -> Option<&mut dyn ReplaceDisk> {
+        Some(self)
     }
 
     fn way(&self) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! Volumes that become larger or smaller with their medium.
 
+use super::Replace;
 use crate::error::{Error, Result};
 use alloc::format;
 use onode_base::ErrorKind;
@@ -52,6 +53,11 @@ pub trait Resize {
     fn take_disk(&self, place: &str) -> Result<()> {
         let detail = format!("a volume on this kind of device does not go on on another one, as {place}");
         Err(Error::new(ErrorKind::NotSupported, detail))
+    }
+
+    /// Gives a disk of the volume another one's place; `None` if it has one medium for ever.
+    fn replacing(&self) -> Option<&dyn Replace> {
+        None
     }
 
     /// Begins to shrink to `bytes` of the medium, rounded down to whole units: from now on there is

@@ -214,13 +214,42 @@ impl Spec {
         let what = format!("cannot have {self} go on on {}", disk.display());
         let why = "only volumes on two disks go on on others";
         let Self::Tier(tiers) = &mut self else { return Err(Error::new(Class::Usage, what, why)) };
-        if disk.to_str().is_none_or(|text| text.contains([',', '='])) {
-            let why = "a spec cannot have a path with , or =";
-            return Err(Error::new(Class::Usage, what, why).hint("a symbolic link gives it another name"));
-        }
+        check_disk_name(what, disk)?;
         tiers.further.push(disk.to_owned());
         Ok(self)
     }
+
+    /// The same on these disks, in the order of a spec: the fast one, unless it is away, the big
+    /// one, and those on which that goes on.
+    ///
+    /// # Errors
+    /// `Usage` for a volume that does not lie on two disks, or a name that a spec cannot have.
+    pub fn on_disks(mut self, disks: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
+        let what = format!("cannot use {self} on other disks");
+        let why = "only volumes on two disks have some";
+        let Self::Tier(tiers) = &mut self else { return Err(Error::new(Class::Usage, what, why)) };
+        let mut disks = disks.into_iter();
+        let mut next = || disks.next().map(|disk| check_disk_name(what.clone(), &disk).map(|()| disk)).transpose();
+        if let Some((fast, big)) = &mut tiers.disks {
+            if tiers.fast != Fast::Away {
+                *fast = next()?.unwrap_or_else(|| fast.clone());
+            }
+            *big = next()?.unwrap_or_else(|| big.clone());
+        }
+        tiers.further.clear();
+        while let Some(disk) = next()? {
+            tiers.further.push(disk);
+        }
+        Ok(self)
+    }
+}
+
+fn check_disk_name(what: String, disk: &Path) -> Result<()> {
+    if disk.to_str().is_some_and(|text| !text.contains([',', '=', '\n'])) {
+        return Ok(());
+    }
+    let why = "a spec cannot have a path with , or =";
+    Err(Error::new(Class::Usage, what, why).hint("a symbolic link gives it another name"))
 }
 
 /// What stands behind `tier:`.

@@ -97,6 +97,12 @@ impl Core {
         }
     }
 
+    /// Whether it is becoming smaller.
+    #[must_use]
+    pub const fn is_shrinking(&self) -> bool {
+        self.shrinking.is_some()
+    }
+
     /// Bytes that have yet to move before it is smaller.
     #[must_use]
     pub fn moving_bytes(&self) -> u64 {

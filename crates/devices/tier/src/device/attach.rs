@@ -38,6 +38,19 @@ pub trait FindDisks: Send + Sync {
     /// # Errors
     /// As [`empty`](Self::empty).
     fn another(&self, place: &str, uuid: [u8; 16]) -> Result<Box<dyn BlockDev>>;
+
+    /// What the fast disk is called, if there may be one.
+    fn fast_name(&self) -> Option<String>;
+
+    /// An empty disk at another place that can be the fast one, divided as it was `before`. A file
+    /// that is not there is made, with so many `bytes`.
+    ///
+    /// # Errors
+    /// As [`empty`](Self::empty).
+    fn fast_at(&self, place: &str, bytes: Option<u64>, before: Option<FastOptions>) -> Result<NewFast>;
+
+    /// From now on the fast disk is the one at that place.
+    fn fast_is_at(&self, place: &str);
 }
 
 impl Attach for TierDevice {

@@ -4,8 +4,8 @@ use super::TierDevice;
 use crate::medium::errors::{from_media, invalid};
 use crate::medium::layout::{BLOCK, LEAST_GROWTH};
 use onode_media::MediaErrorKind;
-use onode_object::powers::{Extent, Resize};
-use onode_object::{Error, ErrorKind, Result};
+use onode_object::Result;
+use onode_object::powers::{Extent, Replace, Resize};
 
 impl Resize for TierDevice {
     fn extent(&self) -> Result<Extent> {
@@ -34,6 +34,7 @@ impl Resize for TierDevice {
 
     fn grow(&self, bytes: u64) -> Result<()> {
         let mut home = self.volume.home();
+        self.check_disks_stay()?;
         let layout = {
             let core = self.volume.core.lock();
             core.check_writable()?;
@@ -50,10 +51,9 @@ impl Resize for TierDevice {
             core.check_writable()?;
             core.superblock().uuid
         };
-        let finder = self.finder.lock().clone();
-        let finder = finder.ok_or_else(|| Error::new(ErrorKind::NotSupported, "nobody knows where other disks are"))?;
-        let disk = finder.another(place, uuid)?;
+        let disk = self.disk_finder()?.another(place, uuid)?;
         let home = self.volume.home();
+        self.check_disks_stay()?;
         let joined = home.disks.big.lock().join(disk, uuid);
         joined.map_err(|error| match error.kind {
             MediaErrorKind::OutOfRange | MediaErrorKind::Invalid => invalid(error.detail),
@@ -61,8 +61,14 @@ impl Resize for TierDevice {
         })
     }
 
+    fn replacing(&self) -> Option<&dyn Replace> {
+        Some(self)
+    }
+
     fn begin_shrinking(&self, bytes: u64) -> Result<()> {
-        self.volume.begin_shrinking(bytes)
+        self.volume.begin_shrinking(bytes)?;
+        // Who begins to replace one looks whether it shrinks after that was begun.
+        self.check_disks_stay().inspect_err(|_| self.volume.core.lock().stop_shrinking())
     }
 
     fn shrink_some(&self) -> Result<bool> {

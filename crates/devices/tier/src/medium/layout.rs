@@ -21,7 +21,8 @@ pub const LEAST_GROWTH: u64 = 64;
 /// The most blocks of a volume.
 pub const MOST_BLOCKS: u64 = 1 << 44;
 
-const SUPERBLOCKS: u64 = 2;
+/// Superblocks at the start; one more is at the end.
+pub const SUPERBLOCKS: u64 = 2;
 const LEAST_RING: u64 = 8;
 /// The paper's log.
 const USUAL_RING: u64 = (4 << 20) / BLOCK;

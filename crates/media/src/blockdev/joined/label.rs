@@ -15,6 +15,8 @@ pub const MAGIC: [u8; 8] = *b"ONODJOIN";
 const VERSION: u32 = 1;
 /// Both copies of the label: a damaged one does not cost the disk.
 const PLACES: [u64; 2] = [0, LABEL_BYTES - SECTOR_BYTES as u64];
+/// The number of a disk that does not hold everything yet.
+pub const BEING_COPIED_TO: u32 = u32::MAX;
 const CRC_AT: usize = 40;
 
 /// Of what a disk is a part, and where it lies in that.
@@ -56,12 +58,25 @@ impl DiskLabel {
     /// # Errors
     /// The disk's.
     pub fn write(&self, disk: &mut dyn BlockDev) -> Result<()> {
+        self.write_to(disk, &PLACES)
+    }
+
+    /// Has the disk say that it is being copied to: it is no part of the volume, and who begins the
+    /// copy anew knows it by that. Nothing is written behind the first sector.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn write_as_copy(&self, disk: &mut dyn BlockDev) -> Result<()> {
+        Self { number: BEING_COPIED_TO, ..*self }.write_to(disk, &[0])
+    }
+
+    fn write_to(&self, disk: &mut dyn BlockDev, places: &[u64]) -> Result<()> {
         let mut sector = vec![0; SECTOR_BYTES];
         let (version, number, start) = (VERSION.to_le_bytes(), self.number.to_le_bytes(), self.start.to_le_bytes());
         let mut body = [&MAGIC[..], &version, &number, &self.uuid, &start].concat();
         body.extend_from_slice(&crc32c(&body).to_le_bytes());
         sector.iter_mut().zip(body).for_each(|(to, from)| *to = from);
-        PLACES.iter().try_for_each(|place| disk.write_at(*place, &sector, IoTag::Anchor))?;
+        places.iter().try_for_each(|place| disk.write_at(*place, &sector, IoTag::Anchor))?;
         disk.flush()
     }
 

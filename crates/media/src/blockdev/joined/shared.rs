@@ -32,6 +32,14 @@ impl SharedParts {
         *parts = parts.iter().cloned().chain([part]).collect();
     }
 
+    /// Who begins to read from now on reads `part` in place of the one with that number, which
+    /// holds the same.
+    pub(super) fn replace(&self, which: usize, part: SharedPart) {
+        let mut parts = self.0.lock();
+        *parts =
+            parts.iter().enumerate().map(|(number, old)| if number == which { &part } else { old }).cloned().collect();
+    }
+
     fn parts(&self) -> Arc<[SharedPart]> {
         Arc::clone(&*self.0.lock())
     }

@@ -136,7 +136,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 fn longer(arguments: &Arguments, mounted: Option<&Path>, disk: &Path) -> Result<Spec> {
     let what = || format!("cannot resize {}", arguments.target.display());
     let spec = match mounted {
-        Some(directory) => Spec::from_argument(&onode_fuse::our_mount_at(directory, what())?.source)?,
+        // Disks may have come since it was mounted.
+        Some(directory) => location::spec_with_disks(directory, &what())?,
         None => location::spec(&arguments.target)?.again().with_absolute_paths(),
     };
     let longer = spec.going_on_on(disk)?;
