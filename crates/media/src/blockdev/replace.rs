@@ -58,8 +58,8 @@ pub trait ReplaceDisk {
     /// read is zeros on the new disk, and counted.
     ///
     /// # Errors
-    /// Those of the new disk; that of the old one if it reads nothing any more. Nothing is under way
-    /// then.
+    /// Those of the new disk; that of the old one if it reads nothing any more. Nothing is under
+    /// way then.
     fn copy(&mut self, range: Range<u64>) -> Result<()>;
 
     /// The new disk has the place of the old one from now on, durably. Returns the old one.

@@ -55,8 +55,8 @@ pub trait Replace {
     /// old one, which is made to say nothing any more.
     ///
     /// # Errors
-    /// `Media` if the new disk fails, or the old one reads nothing any more; `Invalid` if nothing is
-    /// under way. The old disk stays.
+    /// `Media` if the new disk fails, or the old one reads nothing any more; `Invalid` if nothing
+    /// is under way. The old disk stays.
     fn replace_some(&self) -> Result<()>;
 
     /// Gives up; the old disk stays. Nothing happens if nothing is under way.

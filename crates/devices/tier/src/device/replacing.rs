@@ -26,7 +26,7 @@ const STEP_BLOCKS: u64 = 1024;
 fn superblocks(layout: &Layout) -> Vec<Range<u64>> {
     let first = (0..SUPERBLOCKS).map(|block| block * BLOCK..(block + 1) * BLOCK);
     let end = layout.blocks * BLOCK;
-    first.chain([end..end + BLOCK]).collect()
+    first.chain(core::iter::once(end..end + BLOCK)).collect()
 }
 
 fn refused(error: &MediumError) -> Error {

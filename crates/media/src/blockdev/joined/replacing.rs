@@ -174,8 +174,11 @@ impl ReplaceDisk for JoinedDisk {
         }
         let number = u32::try_from(which).unwrap_or(u32::MAX);
         let label = DiskLabel { uuid, number, start: part.start };
-        let last =
-            if which == 0 { last.into_iter().filter(|range| range.end <= end).collect() } else { vec![0..LABEL_BYTES] };
+        let last: Vec<Range<u64>> = if which == 0 {
+            last.into_iter().filter(|range| range.end <= end).collect()
+        } else {
+            core::iter::once(0..LABEL_BYTES).collect()
+        };
         last.iter().try_for_each(|range| disk.zero(range.start, range.end - range.start))?;
         label.write_as_copy(&mut *disk)?;
         self.replacing = Some(Replacing {

@@ -81,12 +81,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let report = match location::mounted(target, "replace a disk of")? {
         Some(directory) => {
             let spec = location::spec_with_disks(&directory, &what)?;
-            replace(arguments, &Mounted { directory: &directory, what }, &new, spec, output)
+            replace(arguments, &DiskOfMount { directory: &directory, what }, &new, spec, output)
         }
         None => {
             let spec = location::spec(target)?.again().with_absolute_paths();
             location::change_states(target, *consent, |volume| {
-                replace(arguments, &Opened { volume, what }, &new, spec, output)
+                replace(arguments, &DiskOfImage { volume, what }, &new, spec, output)
             })
         }
     };
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
 }
 
 /// A volume whose disk goes: an open one, or one that a server has.
-trait Subject {
+trait Replaceable {
     fn what(&self) -> &str;
     /// The disks as whoever has them open calls them.
     fn disks(&self) -> Result<Vec<String>>;
@@ -110,7 +110,13 @@ trait Subject {
     fn state(&self) -> Result<ReplaceState>;
 }
 
-fn replace(arguments: &Arguments, subject: &dyn Subject, new: &Path, spec: Spec, output: &Output) -> Result<Report> {
+fn replace(
+    arguments: &Arguments,
+    subject: &dyn Replaceable,
+    new: &Path,
+    spec: Spec,
+    output: &Output,
+) -> Result<Report> {
     let target = arguments.target.display().to_string();
     let disks = subject.disks()?;
     let old = known_as(&arguments.old, &disks, subject.what())?;
@@ -137,7 +143,7 @@ fn known_as(path: &Path, disks: &[String], what: &str) -> Result<String> {
 }
 
 /// Goes on until the new disk has everything, and shows how far it is.
-fn copy(subject: &dyn Subject, output: &Output) -> Result<Replaced> {
+fn copy(subject: &dyn Replaceable, output: &Output) -> Result<Replaced> {
     let stop = Stop::default();
     stop.listen()?;
     let template = "{bar:30} {bytes}/{total_bytes} copied, {binary_bytes_per_sec}, {eta} left";
@@ -174,12 +180,12 @@ const NOT_REPLACED: &str = "volumes on two disks have disks that are replaced; `
     one device moves by `onode send` and `onode receive`";
 
 /// A volume that this process has open.
-struct Opened<'a> {
+struct DiskOfImage<'a> {
     volume: &'a Volume,
     what: String,
 }
 
-impl Opened<'_> {
+impl DiskOfImage<'_> {
     fn told<T>(&self, outcome: onode_fs::Result<T>) -> Result<T> {
         outcome.map_err(|error| match error.kind {
             ErrorKind::Invalid => Error::new(Class::Usage, self.what.as_str(), error.detail),
@@ -189,7 +195,7 @@ impl Opened<'_> {
     }
 }
 
-impl Subject for Opened<'_> {
+impl Replaceable for DiskOfImage<'_> {
     fn what(&self) -> &str {
         &self.what
     }
@@ -216,12 +222,12 @@ impl Subject for Opened<'_> {
 }
 
 /// A volume that is mounted.
-struct Mounted<'a> {
+struct DiskOfMount<'a> {
     directory: &'a Path,
     what: String,
 }
 
-impl Mounted<'_> {
+impl DiskOfMount<'_> {
     fn set(&self, text: &str, invalid: &str) -> Result<()> {
         let set = rustix::fs::setxattr(self.directory, REPLACE, text.as_bytes(), XattrFlags::empty());
         // What the file system would say in words comes as a number through the mount.
@@ -252,7 +258,7 @@ impl Mounted<'_> {
     }
 }
 
-impl Subject for Mounted<'_> {
+impl Replaceable for DiskOfMount<'_> {
     fn what(&self) -> &str {
         &self.what
     }
