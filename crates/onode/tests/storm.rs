@@ -126,6 +126,18 @@ fn flash_beside_memory() {
     storms(&Kind { name: "storm-beside", spec: "flash+scm:DIR/disk.img,DIR/disk.index,NEW", ..FLASH });
 }
 
+/// Users write to several streams, and each may open a segment.
+#[test]
+fn flash_with_streams_by_age() {
+    let places = ["sepbit", "lifespan", "hints"];
+    let settings = ["sepbit", "lifespan", "hints"]
+        .map(|place| format!("size=8M,page=4K,pages-per-block=16,parity=2,placement={place}"));
+    let _ = places;
+    for settings in settings {
+        storms(&Kind { name: "storm-streams", settings: settings.leak(), longest: 60_000, seeds: 4, ..FLASH });
+    }
+}
+
 #[test]
 fn memory() {
     storms(&Kind { name: "storm-memory", spec: "scm:DIR/heap,NEW", settings: "size=4M", ..FLASH });

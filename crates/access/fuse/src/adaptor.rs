@@ -10,7 +10,7 @@
 use crate::request::answer::{Entry, Listed, Value};
 use crate::request::commands::keys;
 use crate::request::commands::transactions::NAME as TRANSACTIONS;
-use crate::request::convert::{allocation, errno, errno_of, no_attributes, sought, xattr_flags};
+use crate::request::convert::{allocation, errno, errno_of, no_attributes, xattr_flags};
 use crate::request::credentials::{Who, caller, caller_with_groups, names_shown};
 use crate::request::directory;
 use crate::request::faces::Faces;
@@ -394,19 +394,6 @@ impl Adaptor {
             true => allocate(&caller_with_groups(who)),
             false => self.set_id.taking_bits(who, number, &place, allocate),
         })
-    }
-
-    pub(crate) fn seek(&self, number: INodeNo, offset: i64, whence: i32) -> Result<i64, Errno> {
-        let what = sought(whence).ok_or(Errno::EINVAL)?;
-        let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-        let found = match Faces::owns(number) {
-            true => self.faces.seek(number, from, whence),
-            false => {
-                let place = self.at(number)?;
-                told(place.seek(place.inode(number), from, what))
-            }
-        }?;
-        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
     }
 
     /// How long the kernel may believe what it is told of a file, or of a name in a directory.

@@ -180,7 +180,8 @@ impl Options {
             "nodev" => self.dev = false,
             "exec" => self.exec = true,
             "noexec" => self.exec = false,
-            "sync" => self.sync = true,
+            // What changes names alone is not told apart from what changes content.
+            "sync" | "dirsync" => self.sync = true,
             "async" => self.sync = false,
             "allow_other" => self.allow_other = true,
             "noallow_other" => self.allow_other = false,
@@ -199,7 +200,6 @@ impl Options {
             | "users"
             | "owner"
             | "group"
-            | "dirsync"
             | "diratime"
             | "nodiratime"
             | "silent"

@@ -2,7 +2,7 @@
 
 use crate::request::convert::errno;
 use crate::request::page_cache::PageCache;
-use crate::request::reply::{LateReply, WriteReply};
+use crate::request::reply::{LateReply, Reply};
 use fuser::{FileAttr, Generation, INodeNo};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) struct Answer<R> {
     pub(crate) reply: R,
 }
 
-impl<R: WriteReply> Answer<R> {
+impl<R: Reply<u32>> Answer<R> {
     /// Tells what it came to.
     pub(crate) fn written(self, written: onode_fs::Result<usize>) {
         let Self { number, offset, page_cache, reply } = self;
@@ -52,7 +52,7 @@ impl<R: WriteReply> Answer<R> {
     }
 
     /// The same for another thread.
-    pub(crate) fn later(self) -> Answer<LateReply> {
+    pub(crate) fn later(self) -> Answer<LateReply<u32>> {
         let Self { number, offset, page_cache, reply } = self;
         Answer { number, offset, page_cache, reply: reply.later() }
     }

@@ -5,15 +5,15 @@
 
 use crate::opening::Opening;
 use crate::request::answer::Answer;
-use crate::request::convert::errno;
+use crate::request::convert::{errno, sought};
 use crate::request::credentials::{Who, caller_with_groups};
 use crate::request::faces::Faces;
 use crate::request::patience;
-use crate::request::reply::WriteReply;
+use crate::request::reply::Reply;
 use crate::serving::Adaptor;
 use fuser::{Errno, INodeNo, LockOwner, OpenFlags};
 use onode_base::ErrorKind;
-use onode_fs::Caller;
+use onode_fs::{Caller, FileSystem, InodeNumber, Seek};
 use std::sync::Arc;
 
 /// What the kernel asks of the content of a file.
@@ -54,7 +54,7 @@ impl Adaptor {
     }
 
     /// Writes, and answers at once or from another thread.
-    pub(crate) fn write(&self, who: Who, asked: &Asked, data: &[u8], reply: impl WriteReply) {
+    pub(crate) fn write(&self, who: Who, asked: &Asked, data: &[u8], reply: impl Reply<u32>) {
         let Asked { number, offset, owner, .. } = *asked;
         if Faces::owns(number) {
             return reply.now(self.faces.write(number, offset, data));
@@ -80,9 +80,10 @@ impl Adaptor {
         // Where the end is the kernel cannot know if others append, too.
         let appends = self.is_shared && owner.is_some() && asked.flags.0 & libc::O_APPEND != 0;
         let write = |caller: &Caller| {
-            let written = match appends {
-                true => place.append(caller, inode, data),
-                false => place.write(caller, inode, offset, data),
+            let written = match (appends, asked.is_of_caller) {
+                (true, _) => place.append(caller, inode, data),
+                (false, true) => place.write(caller, inode, offset, data),
+                (false, false) => write_whole(offset, data, |at, data| place.write(caller, inode, at, data)),
             };
             (written, caller.clone())
         };
@@ -95,9 +96,64 @@ impl Adaptor {
         let may_wait = !appends && place.is_main();
         match written {
             Err(error) if error.kind == ErrorKind::NoSpace && may_wait && self.files.is_space_expected() => {
-                patience::write(&self.files, caller, data, answer.later());
+                patience::write(&self.files, caller, asked, data, answer.later());
             }
             written => answer.written(written),
         }
     }
+}
+
+impl Adaptor {
+    /// Finds the next content or hole, and answers at once or from another thread: before a range
+    /// passes for a hole the kernel writes what it keeps of that.
+    pub(crate) fn seek(&self, number: INodeNo, offset: i64, whence: i32, reply: impl Reply<i64>) {
+        let (Some(what), Ok(from)) = (sought(whence), u64::try_from(offset)) else {
+            return reply.now(Err(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL }));
+        };
+        if Faces::owns(number) {
+            return reply.now(self.faces.seek(number, from, whence).map(u64::cast_signed));
+        }
+        let place = match self.at(number) {
+            Ok(place) => place,
+            Err(errno) => return reply.now(Err(errno)),
+        };
+        let inode = place.inode(number);
+        let found = find(&place, inode, from, what);
+        let end = match &found {
+            Ok(data) if *data > offset => Some(*data),
+            // None up to the end of the file as it is told here; what the kernel keeps may go on.
+            Err(errno) if errno.code() == libc::ENXIO => None,
+            _ => return reply.now(found),
+        };
+        match place.files(&self.files).filter(|_| what == Seek::Data) {
+            None => reply.now(found),
+            Some(files) => {
+                let reply = reply.later();
+                let act = move || reply.now(find(&files, inode, from, what));
+                self.page_cache.when_written(number, offset, end, act);
+            }
+        }
+    }
+}
+
+fn find(files: &FileSystem, inode: InodeNumber, from: u64, what: Seek) -> Result<i64, Errno> {
+    let found = files.seek(inode, from, what).map_err(|error| errno(&error))?;
+    i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+}
+
+/// Writes all of what the kernel kept, or says why not. Of such a write the kernel hears an error
+/// only: that a part is missing would reach nobody, and the pages count as written.
+pub(crate) fn write_whole(
+    offset: u64,
+    data: &[u8],
+    write: impl Fn(u64, &[u8]) -> onode_fs::Result<usize>,
+) -> onode_fs::Result<usize> {
+    let mut done = 0;
+    while done < data.len() {
+        match write(offset + done as u64, &data[done..])? {
+            0 => return Err(ErrorKind::NoSpace.into()),
+            written => done += written,
+        }
+    }
+    Ok(done)
 }

@@ -1,16 +1,18 @@
 //! Content that the kernel keeps although the file has another one by now, and how it is made to
 //! let go of it.
 //!
-//! Two cases the kernel does not see to. It forgets what it keeps of a file before a write that
+//! Three cases the kernel does not see to. It forgets what it keeps of a file before a write that
 //! passes its cache (`O_DIRECT`), but not after one that nobody waits for (AIO, io_uring): what a
 //! reader brought in meanwhile would stay for good. And it cannot know of changes that others make
 //! on a memory that this mount shares: what it keeps there for mappings is given up once a second.
+//! And it asks for holes without writing what it keeps of a file: what a program stored through a
+//! mapping would be none, and a copy would leave it out.
 //!
 //! Letting go waits for pages that are being read, and those wait for this server. So a thread of
 //! its own does it, and answers the write when it is done: after the answer no reader finds the old
 //! bytes.
 
-use crate::request::reply::{LateReply, WriteReply};
+use crate::request::reply::{LateReply, Reply};
 use crate::transport::late::LateNotifier;
 use fuser::INodeNo;
 use onode::{Class, Error, Result};
@@ -37,11 +39,21 @@ struct Written {
     number: INodeNo,
     offset: i64,
     length: u32,
-    reply: LateReply,
+    reply: LateReply<u32>,
+}
+
+/// A range that the kernel shall let go of before something is done.
+struct Before {
+    number: INodeNo,
+    offset: i64,
+    /// Nothing means all from the offset on.
+    length: i64,
+    act: Box<dyn FnOnce() + Send>,
 }
 
 enum Task {
     Written(Written),
+    Before(Before),
     /// Everything that was brought in shall go.
     GiveUp,
 }
@@ -73,13 +85,30 @@ impl PageCache {
 
     /// Answers a write past the kernel's cache once the kernel has let go of what it keeps of the
     /// range.
-    pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: impl WriteReply) {
+    pub(crate) fn written(&self, number: INodeNo, offset: u64, length: u32, reply: impl Reply<u32>) {
         if !self.may_hold(number) {
             return reply.now(Ok(length));
         }
         // The kernel has no larger offsets either.
         let offset = i64::try_from(offset).unwrap_or(i64::MAX);
         self.give(Task::Written(Written { number, offset, length, reply: reply.later() }));
+    }
+
+    /// Does `act` when the kernel has let go of what it keeps of a range, up to `end` or to the end
+    /// of the file: what programs stored there through mappings, or what it has yet to write, was
+    /// written by then. At once if it keeps nothing.
+    pub(crate) fn when_written(
+        &self,
+        number: INodeNo,
+        offset: i64,
+        end: Option<i64>,
+        act: impl FnOnce() + Send + 'static,
+    ) {
+        if !self.may_hold(number) {
+            return act();
+        }
+        let length = end.map_or(0, |end| end - offset);
+        self.give(Task::Before(Before { number, offset, length, act: Box::new(act) }));
     }
 
     /// Takes note that the kernel keeps content of a file from now on. To be called before the
@@ -112,8 +141,10 @@ impl PageCache {
 
     fn give(&self, task: Task) {
         // Without the thread nobody waits for it: the mount is broken, and says so by then.
-        if let Err(std::sync::mpsc::SendError(Task::Written(done))) = self.tasks.send(task) {
-            done.reply.now(Ok(done.length));
+        match self.tasks.send(task) {
+            Err(std::sync::mpsc::SendError(Task::Written(done))) => done.reply.now(Ok(done.length)),
+            Err(std::sync::mpsc::SendError(Task::Before(before))) => (before.act)(),
+            Err(std::sync::mpsc::SendError(Task::GiveUp)) | Ok(()) => {}
         }
     }
 }
@@ -137,6 +168,10 @@ impl PageKeeper {
                 Ok(Task::Written(done)) => {
                     self.let_go(done.number, done.offset, i64::from(done.length));
                     done.reply.now(Ok(done.length));
+                }
+                Ok(Task::Before(before)) => {
+                    self.let_go(before.number, before.offset, before.length);
+                    (before.act)();
                 }
                 Ok(Task::GiveUp) => self.give_up(),
                 Err(RecvTimeoutError::Timeout) => {

@@ -7,6 +7,7 @@
 //! kernel holds the file meanwhile, so nothing overtakes.
 
 use crate::request::answer::Answer;
+use crate::request::content::{Asked, write_whole};
 use crate::request::convert::inode;
 use crate::request::reply::LateReply;
 use onode_base::ErrorKind;
@@ -19,14 +20,21 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Tries to write until there is space, or none is to be expected any more, or patience is over,
 /// and answers.
-pub(crate) fn write(files: &Arc<FileSystem>, caller: Caller, data: &[u8], answer: Answer<LateReply>) {
-    let (files, data) = (Arc::clone(files), data.to_vec());
+pub(crate) fn write(
+    files: &Arc<FileSystem>,
+    caller: Caller,
+    asked: &Asked,
+    data: &[u8],
+    answer: Answer<LateReply<u32>>,
+) {
+    let (files, data, is_of_caller) = (Arc::clone(files), data.to_vec(), asked.is_of_caller);
     let task = move || {
         let mut written = Err(ErrorKind::NoSpace.into());
         for _ in 0..TRIES {
             std::thread::sleep(PAUSE);
             let is_last = !files.is_space_expected();
-            written = files.write(&caller, inode(answer.number), answer.offset, &data);
+            let write = |at: u64, data: &[u8]| files.write(&caller, inode(answer.number), at, data);
+            written = if is_of_caller { write(answer.offset, &data) } else { write_whole(answer.offset, &data, write) };
             if is_last || !written.as_ref().is_err_and(|error: &onode_fs::Error| error.kind == ErrorKind::NoSpace) {
                 break;
             }

@@ -79,6 +79,16 @@ impl Place<'_> {
         Entry { attributes: self.shown(found), generation: Generation(u64::from(found.generation)) }
     }
 
+    /// The files themselves, for another thread; `main` are the mounted ones. `None` for those
+    /// within a transaction, which may be over by then.
+    pub(crate) fn files(&self, main: &Arc<FileSystem>) -> Option<Arc<FileSystem>> {
+        match self {
+            Self::Main(_) => Some(Arc::clone(main)),
+            Self::State(files, _) => Some(Arc::clone(files)),
+            Self::Within(..) => None,
+        }
+    }
+
     /// Whether both are the same.
     pub(crate) const fn is_that_of(&self, other: &Self) -> bool {
         self.tag() == other.tag()

@@ -7,7 +7,7 @@ use crate::request::content::Asked;
 use crate::request::convert::{set_time, timestamp};
 use crate::request::counts::Kind;
 use crate::request::credentials::Who;
-use crate::request::reply::{LateReply, WriteReply};
+use crate::request::reply::{LateReply, Reply, Told};
 use crate::serving::Adaptor;
 use crate::transport::greeting;
 use fuser::{
@@ -78,16 +78,16 @@ fn answer_value(found: Result<Value, Errno>, reply: ReplyXattr) {
     }
 }
 
-impl WriteReply for ReplyWrite {
-    fn now(self, written: Result<u32, Errno>) {
-        match written {
-            Ok(length) => self.written(length),
-            Err(errno) => self.error(errno),
-        }
+/// The way back by the classic transport.
+struct Back<T: Told>(T::Classic);
+
+impl<T: Told> Reply<T> for Back<T> {
+    fn now(self, answer: Result<T, Errno>) {
+        T::tell(self.0, answer);
     }
 
-    fn later(self) -> LateReply {
-        LateReply::Classic(self)
+    fn later(self) -> LateReply<T> {
+        LateReply::Classic(self.0)
     }
 }
 
@@ -278,7 +278,7 @@ impl Filesystem for Classic {
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let is_of_caller = !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let asked = Asked { number, offset, flags, owner, takes_bits, is_of_caller };
-        self.0.write(who(request), &asked, data, reply);
+        self.0.write(who(request), &asked, data, Back(reply));
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
@@ -441,10 +441,7 @@ impl Filesystem for Classic {
         reply: ReplyLseek,
     ) {
         let _served = self.serve(Kind::Lseek);
-        match self.seek(number, offset, whence) {
-            Ok(found) => reply.offset(found),
-            Err(errno) => reply.error(errno),
-        }
+        self.seek(number, offset, whence, Back(reply));
     }
 
     fn copy_file_range(

@@ -92,11 +92,6 @@ impl<'a> Writer<'a> {
         self.u32(0);
     }
 
-    /// `fuse_lseek_out`.
-    pub(crate) fn offset(&mut self, offset: i64) {
-        self.u64(offset.cast_unsigned());
-    }
-
     /// `fuse_statfs_out`.
     pub(crate) fn space(&mut self, space: &StatFs) {
         let counts = [space.blocks, space.blocks_free, space.blocks_free, space.files, space.files_free];

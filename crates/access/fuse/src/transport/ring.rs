@@ -4,7 +4,7 @@ use crate::adaptor::{Mode, Range, Xattr};
 use crate::request::answer::{Entry, Value};
 use crate::request::content::Asked;
 use crate::request::counts::Kind;
-use crate::request::reply::{LateReply, WriteReply, written};
+use crate::request::reply::{LateReply, Reply, Told};
 use crate::serving::Adaptor;
 use crate::transport::encode::Writer;
 use crate::transport::operation::{Fields, Head, changes, code, text};
@@ -36,6 +36,9 @@ pub(crate) fn serve(adaptor: &Adaptor, message: Message<'_>) -> Outcome {
     let fields = Fields(message.operation);
     if head.code == code::WRITE {
         return write(adaptor, &head, fields, message);
+    }
+    if head.code == code::LSEEK {
+        return seek(adaptor, &head, fields, message);
     }
     let Message { payload, length, .. } = message;
     let answered = match head.code {
@@ -130,34 +133,46 @@ fn look(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8]) 
     Ok(to.length())
 }
 
-/// The way back to a program that wrote: an answer at once, or a ticket for whoever has it later.
-struct Back<'a> {
-    at_once: &'a Cell<Option<Result<u32, Errno>>>,
+/// The way back to a program: an answer at once, or a ticket for whoever has it later.
+struct Back<'a, T> {
+    at_once: &'a Cell<Option<Result<T, Errno>>>,
     ticket: Ticket,
 }
 
-impl WriteReply for Back<'_> {
-    fn now(self, written: Result<u32, Errno>) {
+impl<T: Told> Reply<T> for Back<'_, T> {
+    fn now(self, answer: Result<T, Errno>) {
         self.ticket.give_up();
-        self.at_once.set(Some(written));
+        self.at_once.set(Some(answer));
     }
 
-    fn later(self) -> LateReply {
+    fn later(self) -> LateReply<T> {
         LateReply::Ring(self.ticket)
+    }
+}
+
+/// Asks for what may be answered later.
+fn perhaps_later<T: Told>(message: Message<'_>, ask: impl FnOnce(&[u8], Back<'_, T>)) -> Outcome {
+    let at_once = Cell::new(None);
+    let back = Back { at_once: &at_once, ticket: message.ticket() };
+    ask(&message.payload[..message.length], back);
+    match at_once.take() {
+        Some(Ok(answer)) => outcome(encoded(message.payload, |to| to.bytes(&answer.bytes()))),
+        Some(Err(errno)) => outcome(Err(errno)),
+        None => Outcome::Later,
     }
 }
 
 fn write(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, message: Message<'_>) -> Outcome {
     let asked = asked(head, fields, fields.u32(20) & TAKES_BITS != 0);
-    let at_once = Cell::new(None);
-    let back = Back { at_once: &at_once, ticket: message.ticket() };
-    let size = (fields.u32(16) as usize).min(message.length);
-    adaptor.write(head.who, &asked, &message.payload[..size], back);
-    match at_once.take() {
-        Some(Ok(length)) => outcome(encoded(message.payload, |to| to.bytes(&written(length)))),
-        Some(Err(errno)) => outcome(Err(errno)),
-        None => Outcome::Later,
-    }
+    perhaps_later(message, |came, back| {
+        let size = (fields.u32(16) as usize).min(came.len());
+        adaptor.write(head.who, &asked, &came[..size], back);
+    })
+}
+
+fn seek(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, message: Message<'_>) -> Outcome {
+    let (offset, whence) = (fields.u64(8).cast_signed(), fields.u32(16).cast_signed());
+    perhaps_later(message, |_, back| adaptor.seek(head.number, offset, whence, back))
 }
 
 fn encoded(payload: &mut [u8], write: impl FnOnce(&mut Writer<'_>)) -> Answered {
@@ -251,10 +266,6 @@ fn file(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8]) 
         code::FALLOCATE => {
             let range = Range { offset: fields.u64(8), length: fields.u64(16) };
             adaptor.allocate(who, number, range, fields.u32(24).cast_signed()).map(|()| 0)
-        }
-        code::LSEEK => {
-            let found = adaptor.seek(number, fields.u64(8).cast_signed(), fields.u32(16).cast_signed())?;
-            encoded(payload, |to| to.offset(found))
         }
         // Of access the kernel has decided already; ranges it then copies through its own cache,
         // which takes no longer and leaves in the cache what was copied.

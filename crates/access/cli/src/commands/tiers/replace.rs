@@ -20,19 +20,17 @@ const STATE_BYTES: usize = 4 << 10;
 const UNREADABLE: u8 = 11;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The volume may be mounted and in use. Of a big disk, what is in use is copied, and what is written\n\
-    meanwhile goes to both; until everything is on the new disk, durably, the old one is the disk of the\n\
-    volume, so an interrupt or a power cut leaves it as it was. Then the old disk is made to forget the\n\
+#[command(after_help = "The volume may be mounted and in use. Of a big disk, what is in use is copied, and what is \
+    written meanwhile goes to both; until everything is on the new disk, durably, the old one is the disk of \
+    the volume, so an interrupt or a power cut leaves it as it was. Then the old disk is made to forget the \
     volume. The fast disk brings everything to the big one, and an empty one takes its place.\n\n\
-    What the old disk cannot read is zeros on the new one, and told (exit code 11): `onode scrub` repairs it\n\
+    What the old disk cannot read is zeros on the new one, and told (exit code 11): `onode scrub` repairs it \
     from what the fast disk has, and names the files otherwise.\n\n\
     Members of a pool come and go by `onode pool add` and `onode pool remove`.\n\n\
     Examples:\n  onode replace /mnt /dev/sdb /dev/sdc\n  \
     onode replace tier:fast.img,big.img big.img new.img\n  \
     onode replace /mnt /dev/nvme0n1 /dev/nvme1n1   a larger fast disk\n  \
-    onode resize /mnt                              then: take up what a larger big disk has more"
-)]
+    onode resize /mnt                              then: take up what a larger big disk has more")]
 pub struct Arguments {
     /// The directory where the volume is mounted, or its spec.
     target: OsString,

@@ -11,6 +11,7 @@ use onode_console::{Output, quote};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -56,6 +57,11 @@ impl StateFolder {
     /// Makes one of all files as they are now.
     pub fn make(self, folder: &Path, verb: &str, name: &str) -> Result<()> {
         let path = folder.join(plain(name)?);
+        // What the kernel keeps of files, through mappings or with `writeback`, the server does not
+        // have yet. If it cannot be written, whoever wrote it is told by fsync.
+        if let Some(Ok(mount)) = folder.parent().map(File::open) {
+            let _ = rustix::fs::syncfs(&mount);
+        }
         rustix::fs::mkdir(&path, Mode::from(0o755)).map_err(|errno| self.refused(verb, &path, errno))
     }
 
