@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What programs store through mappings, or write with `writeback`: over existing bytes of a file on a
-# full volume it is there after msync said so, in pieces that no single transaction takes; and a
+# What programs store through mappings, or write with `writeback`: over existing bytes of a file on
+# a full volume it is there after msync said so, in pieces that no single transaction takes; and a
 # copy of a sparse file has what was stored a moment before.
 . "$(dirname "$0")/common.sh"
 cat >"$WORK/map.py" <<'P'
@@ -11,12 +11,11 @@ if what == "make":
     with open(f"{root}/db", "wb") as file: file.write(os.urandom(3000000))
     os.sync()
     # The kernel takes all with `writeback`: only a sync tells that there is no room.
-    rest, piece, at = os.open(f"{root}/rest", os.O_WRONLY | os.O_CREAT), 1 << 20, 0
-    while piece >= 512 and at < 64 << 20:
-        try:
-            at += os.pwrite(rest, os.urandom(piece), at)
-            os.fsync(rest)
-        except OSError: piece //= 2
+    rest, at = os.open(f"{root}/rest", os.O_WRONLY | os.O_CREAT), 0
+    try:
+        while at < 40 << 20: at += os.pwrite(rest, os.urandom(1 << 20), at)
+        os.fsync(rest)
+    except OSError: pass
 if what == "over":
     file, size, wrong, told = os.open(f"{root}/db", os.O_RDWR), 3000000, 0, 0
     for turn in range(20):
@@ -26,9 +25,10 @@ if what == "over":
         try: memory.flush()
         except OSError: told += 1
         else:
+            # Pages that are mapped stay in memory.
+            memory.close()
             drop()
             wrong += os.pread(file, len(data), at) != data
-        memory.close()
     print(f"{wrong} wrong, {told} refused of 20")
 if what == "sparse":
     file = os.open(f"{root}/sparse", os.O_RDWR | os.O_CREAT)
@@ -49,6 +49,8 @@ for kind in flash tier; do
         up -o "rw,$options"
         sparse=$(python3 "$WORK/map.py" "$MNT" sparse)
         python3 "$WORK/map.py" "$MNT" make
+        # What is in memory is written back.
+        sleep 6
         over=$(python3 "$WORK/map.py" "$MNT" over)
         down
         [ "$sparse" = "the copy is right" ] || fail "$kind, $options: $sparse"

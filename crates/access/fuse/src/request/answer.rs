@@ -34,6 +34,8 @@ pub(crate) enum Value {
 pub(crate) struct Answer<R> {
     pub(crate) number: INodeNo,
     pub(crate) offset: u64,
+    /// All of it is written, or the answer is an error.
+    pub(crate) is_whole: bool,
     /// Where the kernel may hold what was there before.
     pub(crate) page_cache: Option<Arc<PageCache>>,
     pub(crate) reply: R,
@@ -42,7 +44,7 @@ pub(crate) struct Answer<R> {
 impl<R: Reply<u32>> Answer<R> {
     /// Tells what it came to.
     pub(crate) fn written(self, written: onode_fs::Result<usize>) {
-        let Self { number, offset, page_cache, reply } = self;
+        let Self { number, offset, page_cache, reply, .. } = self;
         match (written, page_cache) {
             // A request carries at most a mebibyte.
             (Ok(length), Some(page_cache)) => page_cache.written(number, offset, length as u32, reply),
@@ -53,7 +55,7 @@ impl<R: Reply<u32>> Answer<R> {
 
     /// The same for another thread.
     pub(crate) fn later(self) -> Answer<LateReply<u32>> {
-        let Self { number, offset, page_cache, reply } = self;
-        Answer { number, offset, page_cache, reply: reply.later() }
+        let Self { number, offset, is_whole, page_cache, reply } = self;
+        Answer { number, offset, is_whole, page_cache, reply: reply.later() }
     }
 }

@@ -70,7 +70,7 @@ impl Adaptor {
             self.page_cache.filled(number);
         }
         let page_cache = owner.is_some().then(|| Arc::clone(&self.page_cache));
-        let answer = Answer { number, offset, page_cache, reply };
+        let answer = Answer { number, offset, is_whole: !asked.is_of_caller, page_cache, reply };
         // Of a file that it does not keep content of the kernel leaves its capabilities to us.
         if self.opening() == Opening::Direct
             && let Err(error) = place.drop_capabilities(inode)
@@ -83,7 +83,7 @@ impl Adaptor {
             let written = match (appends, asked.is_of_caller) {
                 (true, _) => place.append(caller, inode, data),
                 (false, true) => place.write(caller, inode, offset, data),
-                (false, false) => write_whole(offset, data, |at, data| place.write(caller, inode, at, data)),
+                (false, false) => patience::write_whole(offset, data, |at, data| place.write(caller, inode, at, data)),
             };
             (written, caller.clone())
         };
@@ -96,7 +96,7 @@ impl Adaptor {
         let may_wait = !appends && place.is_main();
         match written {
             Err(error) if error.kind == ErrorKind::NoSpace && may_wait && self.files.is_space_expected() => {
-                patience::write(&self.files, caller, asked, data, answer.later());
+                patience::write(&self.files, caller, data, answer.later());
             }
             written => answer.written(written),
         }
@@ -139,21 +139,4 @@ impl Adaptor {
 fn find(files: &FileSystem, inode: InodeNumber, from: u64, what: Seek) -> Result<i64, Errno> {
     let found = files.seek(inode, from, what).map_err(|error| errno(&error))?;
     i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
-}
-
-/// Writes all of what the kernel kept, or says why not. Of such a write the kernel hears an error
-/// only: that a part is missing would reach nobody, and the pages count as written.
-pub(crate) fn write_whole(
-    offset: u64,
-    data: &[u8],
-    write: impl Fn(u64, &[u8]) -> onode_fs::Result<usize>,
-) -> onode_fs::Result<usize> {
-    let mut done = 0;
-    while done < data.len() {
-        match write(offset + done as u64, &data[done..])? {
-            0 => return Err(ErrorKind::NoSpace.into()),
-            written => done += written,
-        }
-    }
-    Ok(done)
 }

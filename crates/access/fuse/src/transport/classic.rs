@@ -79,9 +79,9 @@ fn answer_value(found: Result<Value, Errno>, reply: ReplyXattr) {
 }
 
 /// The way back by the classic transport.
-struct Back<T: Told>(T::Classic);
+struct ByDevice<T: Told>(T::Classic);
 
-impl<T: Told> Reply<T> for Back<T> {
+impl<T: Told> Reply<T> for ByDevice<T> {
     fn now(self, answer: Result<T, Errno>) {
         T::tell(self.0, answer);
     }
@@ -278,7 +278,7 @@ impl Filesystem for Classic {
         let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let is_of_caller = !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let asked = Asked { number, offset, flags, owner, takes_bits, is_of_caller };
-        self.0.write(who(request), &asked, data, Back(reply));
+        self.0.write(who(request), &asked, data, ByDevice(reply));
     }
 
     fn flush(&self, _request: &Request, number: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
@@ -441,7 +441,7 @@ impl Filesystem for Classic {
         reply: ReplyLseek,
     ) {
         let _served = self.serve(Kind::Lseek);
-        self.seek(number, offset, whence, Back(reply));
+        self.seek(number, offset, whence, ByDevice(reply));
     }
 
     fn copy_file_range(

@@ -161,7 +161,6 @@ mod tests {
         assert_eq!(length(&|to| to.entry(&entry(), second)), ENTRY_BYTES);
         assert_eq!(length(&|to| to.opened(FopenFlags::FOPEN_KEEP_CACHE)), 16);
         assert_eq!(length(&|to| to.length_of_value(1)), 8);
-        assert_eq!(length(&|to| to.offset(1)), 8);
         assert_eq!(length(&|to| to.space(&StatFs::default())), 80);
     }
 

@@ -134,12 +134,12 @@ fn look(adaptor: &Adaptor, head: &Head, fields: Fields<'_>, payload: &mut [u8]) 
 }
 
 /// The way back to a program: an answer at once, or a ticket for whoever has it later.
-struct Back<'a, T> {
+struct ByRing<'a, T> {
     at_once: &'a Cell<Option<Result<T, Errno>>>,
     ticket: Ticket,
 }
 
-impl<T: Told> Reply<T> for Back<'_, T> {
+impl<T: Told> Reply<T> for ByRing<'_, T> {
     fn now(self, answer: Result<T, Errno>) {
         self.ticket.give_up();
         self.at_once.set(Some(answer));
@@ -151,9 +151,9 @@ impl<T: Told> Reply<T> for Back<'_, T> {
 }
 
 /// Asks for what may be answered later.
-fn perhaps_later<T: Told>(message: Message<'_>, ask: impl FnOnce(&[u8], Back<'_, T>)) -> Outcome {
+fn perhaps_later<T: Told>(message: Message<'_>, ask: impl FnOnce(&[u8], ByRing<'_, T>)) -> Outcome {
     let at_once = Cell::new(None);
-    let back = Back { at_once: &at_once, ticket: message.ticket() };
+    let back = ByRing { at_once: &at_once, ticket: message.ticket() };
     ask(&message.payload[..message.length], back);
     match at_once.take() {
         Some(Ok(answer)) => outcome(encoded(message.payload, |to| to.bytes(&answer.bytes()))),
