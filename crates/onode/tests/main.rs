@@ -16,6 +16,7 @@ mod fill;
 mod flush_budgets;
 mod full;
 mod full_parity;
+mod full_streams;
 mod full_tier;
 mod full_volumes;
 mod hints;

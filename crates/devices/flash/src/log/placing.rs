@@ -41,6 +41,12 @@ impl Log {
         2 + u32::from(self.placement().classes()) + resting + access_times + unusual
     }
 
+    /// Segments whose worth of room may lie in open segments of other classes, of no use to who
+    /// writes: one for each class beyond those of users and of the cleaner.
+    pub fn unfilled_segments(&self) -> u32 {
+        u32::from(self.placement().classes()).saturating_sub(2)
+    }
+
     /// The stream for what a user writes to an object with `hints`, over what lies at `old` or
     /// where nothing was. A write that replaces several extents is judged by the first.
     pub fn stream_for_write(&self, hints: &Hints, old: Option<u64>) -> Stream {

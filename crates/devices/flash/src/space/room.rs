@@ -138,12 +138,12 @@ impl<'a> Room<'a> {
     }
 
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable,
-    /// the journal since the last one, and working room for the cleaner.
+    /// the journal since the last one, what others leave unfilled, and working room for the cleaner.
     pub fn overhead_segments(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.settings.checkpoint_pages * if self.log.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.layout().segment_pages) + 1;
-        self.reserve_segments() + self.checkpoint_segments() + journal + 2
+        self.reserve_segments() + self.checkpoint_segments() + journal + 2 + self.log.unfilled_segments()
     }
 
     /// Bytes beyond what users may fill, which only what replaces content may: a full volume still
