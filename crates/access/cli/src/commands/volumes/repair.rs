@@ -84,6 +84,10 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairO
         Class::InUse => where_mounted(spec, error),
         // What to do about an image that was cut short is said already.
         _ if error.hint.as_ref().is_some_and(|hint| hint.contains("truncate -s")) => error,
+        Class::Loss if !drop_damaged && !accept_loss => error.hint(
+            "nothing was changed: copy the image first; then `onode repair --accept-loss`, or --drop-damaged, goes on \
+             without what is missing",
+        ),
         Class::Damaged | Class::Loss if !drop_damaged && check::leads_to_check(&error) => {
             error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
         }

@@ -107,8 +107,9 @@ fn forget_older_checkpoints(chip: &mut Chip) {
     chip.unreadable.extend(found.iter().filter(|(checkpoint, _)| *checkpoint != newest).map(|(_, at)| *at));
 }
 
-const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false };
-const DROP: RepairOptions = RepairOptions { drop_damaged: true };
+const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false, accept_loss: false };
+const CONSENT: RepairOptions = RepairOptions { accept_loss: true, ..CAREFUL };
+const DROP: RepairOptions = RepairOptions { drop_damaged: true, ..CAREFUL };
 
 #[test]
 fn a_sound_volume_is_left_as_it_is() {
@@ -201,7 +202,11 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
     assert!(consented.log().store().latch().why().is_some());
     drop(consented);
-    let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
+    let before = chip.check();
+    let refused = repair(chip.clone(), &CAREFUL).unwrap_err();
+    assert!(refused.kind == ErrorKind::Loss && refused.detail.contains("would be given up"), "{refused}");
+    assert_eq!(chip.check(), before, "nothing was changed");
+    let actions = repair(chip.clone(), &CONSENT).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
     assert_eq!(chip.check().findings, []);
     assert_eq!(contents_of(&mut chip.mount(false)).len(), 58);

@@ -1,0 +1,60 @@
+//! What `onode check`, `repair` and mounts tell of damage, and what they ask for before anything is
+//! given up.
+
+use crate::common::{Expect, Place, Running, has_fuse, is_clear};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+const FAILED: i32 = 8;
+const LOSS: i32 = 23;
+
+/// What a command says, on standard output and error, with its exit code.
+fn said(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().expect("it starts");
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    (output.status.code(), text)
+}
+
+/// Changes one bit of every place where `pattern` stands.
+fn flip(path: &Path, pattern: &[u8]) {
+    let mut there = fs::read(path).expect("image");
+    let places: Vec<usize> = (0..there.len() - pattern.len()).filter(|at| there[*at..].starts_with(pattern)).collect();
+    assert!(!places.is_empty(), "the pattern is not in {}", path.display());
+    places.into_iter().for_each(|at| there[at] ^= 1);
+    fs::write(path, there).expect("image");
+}
+
+#[test]
+fn a_repair_asks_before_it_gives_up_the_end_of_the_journal() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("damage-journal");
+    let (image, directory) = (place.image("disk.img"), place.directory("mnt"));
+    let up = Running::up(&directory, &image);
+    for number in 0..3 {
+        let mut file = fs::File::create(directory.join(format!("unmistakable{number}"))).expect("create");
+        file.write_all(b"a content").expect("write");
+        file.sync_all().expect("sync");
+    }
+    up.signal("KILL");
+    up.end();
+    assert!(Command::new("umount").arg("-l").arg(&directory).status().expect("umount").success());
+    flip(&image, b"unmistakable2");
+    let before = fs::read(&image).expect("image");
+    onode!("ls", &image).fails(LOSS);
+    let error = onode!("repair", &image).fails(FAILED);
+    is_clear(&error, &image);
+    assert!(error.contains("the journal") && error.contains("commit") && error.contains("given up"), "{error}");
+    assert!(error.contains("--accept-loss") && error.contains("--drop-damaged"), "{error}");
+    assert!(fs::read(&image).expect("image") == before, "a repair that was refused changed something");
+    for consent in ["--accept-loss", "--drop-damaged"] {
+        fs::write(&image, &before).expect("image");
+        let (code, told) = said(&mut onode!("repair", consent, &image));
+        assert!(code == Some(1) && told.contains("lost: the end of the journal"), "{told}");
+        assert_eq!(onode!("ls", &image).succeeds(), "unmistakable0\nunmistakable1\n");
+        onode!("check", &image).succeeds();
+    }
+}
