@@ -1,7 +1,7 @@
 //! What `onode check`, `repair` and mounts tell of damage, and what they ask for before anything is
 //! given up.
 
-use crate::common::{Expect, Place, Running, has_fuse, is_clear};
+use crate::common::{Expect, Place, Running, bytes, has_fuse, is_clear};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::process::Command;
 
 const FAILED: i32 = 8;
 const LOSS: i32 = 23;
+const PAGE: usize = 4096;
 
 /// What a command says, on standard output and error, with its exit code.
 fn said(command: &mut Command) -> (Option<i32>, String) {
@@ -57,4 +58,44 @@ fn a_repair_asks_before_it_gives_up_the_end_of_the_journal() {
         assert_eq!(onode!("ls", &image).succeeds(), "unmistakable0\nunmistakable1\n");
         onode!("check", &image).succeeds();
     }
+}
+
+/// The blocks of a file that begin as the superblock of a big disk does.
+fn superblocks(disk: &Path) -> Vec<usize> {
+    let there = fs::read(disk).expect("disk");
+    (0..there.len() / PAGE).filter(|block| there[block * PAGE..].starts_with(b"ONODTIER")).collect()
+}
+
+/// Zeros in a block of a file.
+fn wipe(disk: &Path, block: usize) {
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().write(true).open(disk).expect("disk");
+    file.write_all_at(&[0; PAGE], (block * PAGE) as u64).expect("write");
+}
+
+#[test]
+fn a_wiped_superblock_of_two_disks_is_told_and_written_again() {
+    let place = Place::new("damage-copies");
+    let (fast, big) = (place.path("fast"), place.path("big"));
+    let spec = format!("tier:{},{}", fast.display(), big.display());
+    onode!("mkfs", format!("{spec},size=64M,fast-size=64M")).succeeds();
+    onode!("put", &spec, place.file("f", &bytes(1, 100_000)), "/f").succeeds();
+    let all = superblocks(&big);
+    assert_eq!(all.len(), 3);
+    assert!(!onode!("check", &spec).succeeds().contains("superblock"));
+    for (wiped, word) in [(0, "block 0"), (1, "block 1"), (2, "at the end")] {
+        wipe(&big, all[wiped]);
+        let told = onode!("check", &spec).succeeds();
+        assert!(told.contains("superblock") && told.contains(word), "{told}");
+        assert_eq!(superblocks(&big).len(), 2, "a check wrote something");
+        let (code, told) = said(&mut onode!("repair", &spec));
+        assert!(code == Some(1) && told.contains("superblock") && told.contains(word), "{told}");
+        assert_eq!(superblocks(&big), all);
+        assert!(!onode!("check", &spec).succeeds().contains("superblock"));
+        assert_eq!(said(&mut onode!("repair", &spec)).0, Some(0));
+    }
+    // Whoever changes something writes them all.
+    wipe(&big, all[2]);
+    onode!("mkdir", &spec, "/d").succeeds();
+    assert_eq!(superblocks(&big), all);
 }
