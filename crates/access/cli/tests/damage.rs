@@ -4,7 +4,7 @@
 use crate::common::{Expect, Place, Running, bytes, has_fuse, is_clear};
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FAILED: i32 = 8;
@@ -98,4 +98,60 @@ fn a_wiped_superblock_of_two_disks_is_told_and_written_again() {
     wipe(&big, all[2]);
     onode!("mkdir", &spec, "/d").succeeds();
     assert_eq!(superblocks(&big), all);
+}
+
+/// An image, and a file that is used like a device.
+fn volumes_on_flash(place: &Place) -> Vec<PathBuf> {
+    let direct = place.path("direct.img");
+    onode!("mkfs", "--size", "32M", format!("{},direct", direct.display())).succeeds();
+    vec![place.image("disk.img"), direct]
+}
+
+#[test]
+fn a_wrong_bit_in_the_first_bytes_hides_no_volume() {
+    let place = Place::new("damage-first-bytes");
+    for image in volumes_on_flash(&place) {
+        onode!("put", &image, place.file("f", b"content"), "/f").succeeds();
+        let whole = fs::read(&image).expect("image");
+        for (at, bit) in [(0, 1), (2, 4), (7, 128)] {
+            let mut hurt = whole.clone();
+            hurt[at] ^= bit;
+            fs::write(&image, &hurt).expect("image");
+            for verb in ["info", "check", "ls"] {
+                onode!(verb, &image).succeeds();
+                assert!(fs::read(&image).expect("image") == hurt, "{verb} wrote something");
+            }
+            assert_eq!(onode!("cat", &image, "/f").succeeds(), "content");
+            onode!("repair", &image).succeeds();
+            assert!(fs::read(&image).expect("image")[..8] == whole[..8], "the first bytes are not mended");
+            if has_fuse() {
+                fs::write(&image, &hurt).expect("image");
+                let directory = place.directory("mnt");
+                onode!("mount", &image, &directory).succeeds();
+                assert_eq!(fs::read(directory.join("f")).expect("read"), b"content");
+                crate::common::unmount(&directory);
+            }
+        }
+    }
+}
+
+/// What somebody wrote over the start is no damage: it may be another file system.
+#[test]
+fn what_is_no_image_is_refused_and_never_written_to() {
+    let place = Place::new("damage-foreign");
+    for image in volumes_on_flash(&place) {
+        let whole = fs::read(&image).expect("image");
+        let with_start = |start: &[u8]| [start, &whole[start.len()..]].concat();
+        let mut foreign = vec![bytes(3, whole.len()), with_start(&bytes(4, PAGE)), with_start(&bytes(5, 512))];
+        // The first bytes alone make nothing an image.
+        foreign.push([&whole[..8], &bytes(6, 1 << 20)].concat());
+        for there in foreign {
+            fs::write(&image, &there).expect("image");
+            for verb in ["info", "check", "repair", "ls"] {
+                let (code, told) = said(&mut onode!(verb, &image));
+                assert!(code != Some(0) && told.contains("cannot open"), "{verb}: {told}");
+            }
+            assert!(fs::read(&image).expect("image") == there, "something was written");
+        }
+    }
 }
