@@ -1,7 +1,7 @@
 //! What `onode check`, `repair` and mounts tell of damage, and what they ask for before anything is
 //! given up.
 
-use crate::common::{Expect, Place, Running, bytes, has_fuse, is_clear};
+use crate::common::{Expect, Place, Running, bytes, has_fuse, is_clear, wait_until};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -154,4 +154,45 @@ fn what_is_no_image_is_refused_and_never_written_to() {
             assert!(fs::read(&image).expect("image") == there, "something was written");
         }
     }
+}
+
+#[test]
+fn a_mount_in_the_background_finds_keys_by_relative_paths() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("damage-relative");
+    place.file("key", &[7; 40]);
+    let here = place.path("key").parent().expect("a directory").to_owned();
+    let run = |words: &[&str]| {
+        let mut command = crate::common::onode();
+        command.args(words).current_dir(&here);
+        command
+    };
+    run(&["mkfs", "--size", "32M", "--encrypt", "--key-file", "key", "safe.img"]).succeeds();
+    run(&["mkfs", "--size", "32M", "--encrypt-directories", "dirs.img"]).succeeds();
+    let mnt = place.directory("mnt");
+    run(&["mkdir", "dirs.img", "/alice"]).succeeds();
+    run(&["key", "new", "dirs.img", "/alice", "--new-key-file", "key"]).succeeds();
+    run(&["--unlock", "key", "put", "dirs.img", "key", "/alice/file"]).succeeds();
+    let unmount = || {
+        wait_until("it is mounted", || crate::common::is_mounted(&mnt));
+        crate::common::unmount(&mnt);
+    };
+    run(&["mount", "safe.img", "mnt"]).env("ONODE_KEY_FILE", "key").succeeds();
+    unmount();
+    for option in ["key-file=key", "passphrase-file=key", "key-file=./key"] {
+        let mut command = run(&["mount", "-o", option, "safe.img", "mnt"]);
+        match option.starts_with("key") {
+            true => {
+                command.succeeds();
+                unmount();
+            }
+            // What it opens is another matter: it was found.
+            false => assert!(!command.fails(24).contains("No such file")),
+        }
+    }
+    run(&["mount", "-o", "unlock=key", "dirs.img", "mnt"]).succeeds();
+    assert!(fs::read(mnt.join("alice/file")).expect("unlocked") == [7; 40]);
+    unmount();
 }
