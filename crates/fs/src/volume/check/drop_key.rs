@@ -12,8 +12,9 @@ const AT_ONCE: usize = 32;
 
 /// Removes all files and directories on a device that nobody has mounted that need a key which is
 /// locked, but files that were moved out of such directories: those have names, and can be removed
-/// by them. A [`repair`](super::repair()) then takes away the names that led to them, and counts
-/// anew. Returns those that were removed.
+/// by them, unless compression keeps so much of them with the key that nobody can. A
+/// [`repair`](super::repair()) then takes away the names that led to them, and counts anew. Returns
+/// those that were removed.
 ///
 /// # Errors
 /// `Invalid` if the key is not locked, or nothing needs it; those of the device.
@@ -32,8 +33,9 @@ pub fn drop_key(device: &dyn ObjectDevice, key: u32) -> Result<Vec<ObjectId>> {
         return Err(Error::new(ErrorKind::Invalid, why));
     }
     let is_directory = |file: &u64| walk.named_in.contains_key(file);
-    let dropped =
-        walk.seen.iter().filter(|(number, seen)| seen.key == key && (seen.names == 0 || is_directory(number)));
+    let dropped = walk.seen.iter().filter(|(number, seen)| {
+        seen.key == key && (seen.names == 0 || is_directory(number) || seen.file_type.is_none())
+    });
     let dropped: Vec<ObjectId> = dropped.map(|(number, _)| ObjectId(*number)).collect();
     for some in dropped.chunks(AT_ONCE) {
         let mut transaction = Transaction::new();

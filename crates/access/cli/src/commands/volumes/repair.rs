@@ -28,7 +28,8 @@ pub struct Arguments {
     #[arg(long)]
     drop_damaged: bool,
     /// Remove everything that needs the key of a directory of this number, which is locked: without
-    /// that key nobody can name it, or read it. Files that were moved elsewhere stay.
+    /// that key nobody can name it, or read it. Files that were moved elsewhere stay, unless they
+    /// were compressed.
     #[arg(long, value_name = "NUMBER")]
     drop_key: Option<u32>,
     #[command(flatten)]
