@@ -2,11 +2,13 @@
 //! given up.
 
 use crate::common::{Expect, Place, Running, bytes, has_fuse, is_clear, wait_until};
+use crate::scrub::{content, hurt};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const DAMAGED: i32 = 4;
 const FAILED: i32 = 8;
 const LOSS: i32 = 23;
 const PAGE: usize = 4096;
@@ -153,6 +155,51 @@ fn what_is_no_image_is_refused_and_never_written_to() {
             }
             assert!(fs::read(&image).expect("image") == there, "something was written");
         }
+    }
+}
+
+/// Two members, of which some pages of a file are damaged on both.
+#[test]
+fn a_pool_gives_up_what_all_members_have_damaged_if_that_is_asked_for() {
+    let place = Place::new("damage-pool");
+    let images = ["a.img", "b.img"].map(|name| place.path(name));
+    let [one, other] = images.each_ref().map(|image| format!("flash:{}", image.display()));
+    onode!("mkfs", format!("pool:{one},size=32M+{other},size=32M")).succeeds();
+    let pool = format!("pool:{one}+{other}");
+    let (lost, left) = (content("lost", 400_000), content("left", 400_000));
+    onode!("put", &pool, place.file("lost", &lost), "/lost").succeeds();
+    onode!("put", &pool, place.file("left", &left), "/left").succeeds();
+    for image in &images {
+        hurt(image, &lost, 100_000);
+        hurt(image, &lost, 300_000);
+    }
+    // Each has what the other one lacks.
+    hurt(&images[0], &left, 50_000);
+    hurt(&images[1], &left, 350_000);
+    let (code, told) = said(&mut onode!("repair", &pool));
+    assert!(code == Some(DAMAGED) && !told.contains("the file is /left"), "{told}");
+    assert!(told.contains("the file is /lost"), "{told}");
+    let (code, told) = said(&mut onode!("repair", "--drop-damaged", &pool));
+    assert!(code == Some(1) && told.contains("restore from a backup: /lost"), "{told}");
+    assert!(!told.contains("/left"), "{told}");
+    onode!("check", &pool).succeeds();
+    for (name, before) in [("/lost", &lost), ("/left", &left)] {
+        let to = place.path("out");
+        let _ = fs::remove_file(&to);
+        onode!("get", &pool, name, &to).succeeds();
+        let now = fs::read(&to).expect("out");
+        assert_eq!(now.len(), before.len());
+        let other: Vec<usize> =
+            (0..now.len() / 64 * 64).step_by(64).filter(|at| now[*at..at + 64] != before[*at..at + 64]).collect();
+        assert!(other.iter().all(|at| now[*at..at + 64].iter().all(|byte| *byte == 0)), "{name}: made up");
+        match name {
+            "/left" => assert!(other.is_empty(), "something was dropped that a member had"),
+            _ => assert!(!other.is_empty() && other.len() <= 2 * 2 * PAGE / 64, "{} pieces are gone", other.len()),
+        }
+    }
+    // Every member has the same, by itself.
+    for member in [&one, &other] {
+        assert!(onode!("ls", member).succeeds().contains("lost"));
     }
 }
 
