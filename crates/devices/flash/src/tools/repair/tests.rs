@@ -289,6 +289,48 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
     assert!(chip.check().is_sound());
 }
 
+/// A file of which only the onode is left is told by nothing else.
+#[test]
+fn who_lost_content_with_a_node_is_named() {
+    let (mut chip, mut core) = volume();
+    let large = ObjectId(200);
+    core.volume().index.counts_mut().next_object = 201;
+    let mut transaction = Transaction::new();
+    transaction.create(large, Hints::default());
+    core.commit(transaction, Durability::Durable).unwrap();
+    // Pieces with holes between them, so that each is an entry.
+    for some in 0..60 {
+        let mut transaction = Transaction::new();
+        for piece in 10 * some..10 * some + 10 {
+            transaction.write(large, piece * piece * 1000, vec![7; 40]);
+        }
+        core.commit(transaction, Durability::Durable).unwrap();
+    }
+    core.checkpoint(false).unwrap();
+    let layout = *core.log().layout();
+    let mut leaves = Vec::new();
+    let walked = core.with_index(|index, log| {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
+            let is_of_large = (0..node.len()).all(|entry| {
+                let key = node.key(entry);
+                key.object == large.0 && key.kind == onode_engine::Key::EXTENT
+            });
+            if node.level() == 0 && is_of_large {
+                leaves.push(layout.page_of(place.unwrap().location.get()).0);
+            }
+            Ok(())
+        })
+    });
+    walked.unwrap();
+    core.close().unwrap();
+    chip.unreadable.push(layout.address(leaves[leaves.len() / 2]));
+    forget_older_checkpoints(&mut chip);
+    let actions = repair(chip.clone(), &DROP).unwrap().actions;
+    assert!(actions.iter().any(|action| matches!(action, Action::NodeDropped { .. })), "{actions:?}");
+    assert!(actions.iter().any(|action| action.is_loss() && action.object() == Some(large)), "{actions:?}");
+    assert!(chip.check().is_sound());
+}
+
 #[test]
 fn an_older_checkpoint_that_has_everything_is_taken_unasked() {
     let (mut chip, mut core) = volume();
