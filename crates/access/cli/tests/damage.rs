@@ -243,3 +243,30 @@ fn a_mount_in_the_background_finds_keys_by_relative_paths() {
     assert!(fs::read(mnt.join("alice/file")).expect("unlocked") == [7; 40]);
     unmount();
 }
+
+/// Zeros in the place of a target lead nowhere, and `get -a` fails at them.
+#[test]
+fn symbolic_links_that_lost_their_targets_are_dropped_and_named() {
+    let place = Place::new("damage-links");
+    let (image, tree) = (place.image("disk.img"), place.directory("tree"));
+    let target = |number: usize| format!("target{number}{}", "x".repeat(3_000));
+    for number in 0..6 {
+        std::os::unix::fs::symlink(target(number), tree.join(format!("link{number}"))).expect("symlink");
+    }
+    onode!("put", "-a", &image, &tree, "/tree").succeeds();
+    flip(&image, b"target3");
+    let (code, told) = said(&mut onode!("repair", &image));
+    assert!(code == Some(DAMAGED) && told.contains("the file is /tree/link3"), "nobody asked for it: {told}");
+    let (code, told) = said(&mut onode!("repair", "--drop-damaged", &image));
+    assert!(code == Some(1) && told.contains("restore from a backup: /tree/link3"), "{told}");
+    onode!("check", &image).succeeds();
+    let left = onode!("ls", &image, "/tree").succeeds();
+    assert!(!left.contains("link3") && left.contains("link0"), "{left}");
+    let back = place.path("back");
+    onode!("get", "-a", &image, "/tree", &back).succeeds();
+    for name in left.lines() {
+        assert!(!told.contains(&format!("/tree/{name}\n")), "{name} is there: {told}");
+        let there = fs::read_link(back.join(name)).expect("a link");
+        assert_eq!(there.to_str(), Some(target(name[4..].parse().expect("a number")).as_str()));
+    }
+}

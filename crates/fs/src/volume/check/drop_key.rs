@@ -4,6 +4,7 @@ use super::load_settings;
 use super::usage::Usage;
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use crate::inodes::Inodes;
 use onode_base::ErrorKind;
 use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
@@ -37,7 +38,13 @@ pub fn drop_key(device: &dyn ObjectDevice, key: u32) -> Result<Vec<ObjectId>> {
         seen.key == key && (seen.names == 0 || is_directory(number) || seen.file_type.is_none())
     });
     let dropped: Vec<ObjectId> = dropped.map(|(number, _)| ObjectId(*number)).collect();
-    for some in dropped.chunks(AT_ONCE) {
+    remove(device, inodes, &dropped)?;
+    Ok(dropped)
+}
+
+/// Removes files with their inodes, but no name that leads to them.
+pub(super) fn remove(device: &dyn ObjectDevice, inodes: Inodes, files: &[ObjectId]) -> Result<()> {
+    for some in files.chunks(AT_ONCE) {
         let mut transaction = Transaction::new();
         for object in some {
             transaction.remove(*object);
@@ -47,5 +54,5 @@ pub fn drop_key(device: &dyn ObjectDevice, key: u32) -> Result<Vec<ObjectId>> {
         }
         device.commit(transaction, Durability::Durable)?;
     }
-    Ok(dropped)
+    Ok(())
 }

@@ -117,6 +117,15 @@ fn files(spec: &Spec, arguments: &Arguments, medium: &MediumRepaired, output: &O
         false => Vec::new(),
     };
     losers.extend(dropped.iter().filter_map(|found| found.object));
+    let links = match drop_damaged {
+        true => onode_fs::check::drop_links(device.as_ref())
+            .map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))?,
+        false => Vec::new(),
+    };
+    let (actions, lost) = match links.len() {
+        0 => (actions, lost),
+        count => ([actions, vec![format!("removed {count} symbolic links that lost their targets")]].concat(), true),
+    };
     let mut given_up = BTreeSet::new();
     if let Some(key) = arguments.drop_key {
         let removed = onode_fs::check::drop_key(device.as_ref(), key);
