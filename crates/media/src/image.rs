@@ -5,6 +5,7 @@
 
 mod format;
 mod host;
+pub(crate) mod mark;
 pub mod nand;
 mod shared;
 mod watermark;

@@ -269,6 +269,16 @@ pub trait ObjectDevice: Send + Sync {
         false
     }
 
+    /// The number of the key of a directory that an object needs beside that of the device, 0 for
+    /// none: the hint [`encryption_key`](crate::Hints::encryption_key), also where so much of the
+    /// object is locked that [`stat`](Self::stat) is refused.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Media`; `KeyNeeded` if not even that can be told.
+    fn directory_key(&self, object: ObjectId) -> Result<u32> {
+        self.stat(object).map(|stat| stat.hints.encryption_key)
+    }
+
     /// What the hints of an object lead to if its content is written now; nothing of what they do
     /// not matter for, and of where a tiered device keeps it, which [`Place::why`] tells.
     ///

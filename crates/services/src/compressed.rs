@@ -263,7 +263,7 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Compressed<D> {
     forward_device! {
         self => self.inner;
         reserve_ids, sync, list, space, space_to_replace, promisable, maintain, has_directory_keys,
-        close, health, parity, rearrange, rearranging_bytes, share, place, attachment, resizing,
-        inspect
+        directory_key, close, health, parity, rearrange, rearranging_bytes, share, place, attachment,
+        resizing, inspect
     }
 }

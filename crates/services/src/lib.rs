@@ -36,7 +36,7 @@ pub use compressed::Compressed;
 pub use encrypted::{Cost, Encrypted, KeyHeader, KeySlot, MasterKey, Secret, Session, SlotKind, SlotSettings};
 #[cfg(feature = "encryption")]
 pub use encrypted::{DirectoryKey, DirectoryKeys, KEY_FILE_BYTES_MIN, LABEL_BYTES_MAX, NewSlot, SLOTS_MAX};
-pub use pool::{MEMBERS_MAX, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
+pub use pool::{MEMBERS_MAX, Mended, Pool, PoolLabel, PoolMember, PoolMemberState, PoolMemberStatus};
 pub use snapshots::{
     CloneDevice, CloneInfo, Dropped, NewSnapshot, SNAPSHOT_NAME_BYTES_MAX, SNAPSHOTS_MAX, Snapshot, SnapshotId,
     SnapshotView, Versioned,

@@ -34,6 +34,7 @@ mod commit;
 mod copy;
 mod label;
 mod members;
+mod mend;
 mod open;
 mod powers;
 mod read;
@@ -45,6 +46,7 @@ mod standing;
 
 pub use label::{MEMBERS_MAX, PoolLabel};
 pub use members::{PoolMemberState, PoolMemberStatus};
+pub use mend::Mended;
 
 use crate::pool::record::PoolRecord;
 use crate::pool::standing::MemberStanding;

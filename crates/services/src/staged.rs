@@ -258,8 +258,8 @@ impl<D: ObjectDevice + ?Sized> ObjectDevice for Staged<D> {
 
     forward_device! {
         self => self.inner;
-        reserve_ids, sync, space_for, space_to_replace, maintain, has_directory_keys, close, health,
-        compression, parity, rearrange, rearranging_bytes, share, place, attachment, resizing,
-        scrub, inspect
+        reserve_ids, sync, space_for, space_to_replace, maintain, has_directory_keys, directory_key,
+        close, health, compression, parity, rearrange, rearranging_bytes, share, place, attachment,
+        resizing, scrub, inspect
     }
 }

@@ -3,18 +3,19 @@
 //! No key is ever an argument or a variable of the environment, where other users of the computer
 //! could see it. Once this process has one it leaves no core dump.
 
+mod elsewhere;
 mod unlocks;
 
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 use onode::keys::{Anchor, KEY_FILE_BYTES_MIN, KeyAgent, Secret, set_key_agent};
 use onode::{Class, Error, Result, Spec};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use zeroize::Zeroizing;
 
+pub use elsewhere::variable_elsewhere;
 pub use unlocks::warn_of_unused;
 
 /// The most bytes of a file with a key.
@@ -90,30 +91,6 @@ impl KeyArguments {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.key_file.is_none() && self.passphrase_file.is_none() && self.keyring.is_none()
-    }
-
-    /// The same as flags for a process that works in another directory. Standard input it gets
-    /// anew.
-    ///
-    /// # Errors
-    /// If the working directory is gone.
-    pub fn as_flags(&self) -> Result<Vec<OsString>> {
-        unlocks::note();
-        let mut flags = Vec::new();
-        let of_volume = [("--key-file", &self.key_file), ("--passphrase-file", &self.passphrase_file)];
-        let of_directories = self.unlock.iter().map(|path| ("--unlock", Some(path)));
-        for (flag, path) in of_volume.map(|(flag, path)| (flag, path.as_ref())).into_iter().chain(of_directories) {
-            if let Some(path) = path {
-                let path =
-                    if path.as_os_str() == STANDARD_INPUT { Ok(path.clone()) } else { std::path::absolute(path) };
-                let path = path.map_err(|error| Error::host("cannot find the working directory", &error))?;
-                flags.extend([flag.into(), path.into_os_string()]);
-            }
-        }
-        flags.extend(self.keyring.iter().flat_map(|name| ["--keyring".into(), name.into()]));
-        let anchor = self.expect_anchor.iter().map(Anchor::to_string);
-        flags.extend(anchor.flat_map(|anchor| ["--expect-anchor".into(), anchor.into()]));
-        Ok(flags)
     }
 
     /// What these say of a key, or the variable, or a person at a terminal who is asked for the

@@ -1,9 +1,11 @@
 //! The options of `get`, `put` and `cp`: what is left out, skipped, completed, told and kept.
 
 use crate::common::{Expect, Place, Running, is_clear, is_root, onode, wait_until};
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -261,5 +263,57 @@ fn an_archive_keeps_all_there_is() {
     }
     for image in [&one, &two] {
         onode!("check", image).succeeds();
+    }
+}
+
+/// Directories in each other, whose path is far longer than a call of the kernel takes.
+const DEEP: usize = 45;
+
+/// The directory that lies deepest, which is made with all above it if it is not there.
+fn deepest(top: &Path, makes: bool) -> OwnedFd {
+    let (flags, name) = (OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, "d".repeat(200));
+    let mut at = rustix::fs::open(top, flags, Mode::empty()).expect("open");
+    for _ in 0..DEEP {
+        if makes {
+            rustix::fs::mkdirat(&at, &name, Mode::RWXU).expect("mkdir");
+        }
+        at = rustix::fs::openat(&at, &name, flags, Mode::empty()).expect("open");
+    }
+    at
+}
+
+fn opened(directory: &OwnedFd, name: &str, flags: OFlags) -> fs::File {
+    rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, Mode::RWXU).expect("open").into()
+}
+
+#[test]
+fn paths_may_be_longer_than_one_call_of_the_kernel_takes() {
+    let place = Place::new("deep");
+    let tree = place.directory("tree");
+    let bottom = deepest(&tree, true);
+    let content = noise(300_000);
+    let mut file = opened(&bottom, "file", OFlags::CREATE | OFlags::WRONLY);
+    file.write_all(&content).expect("write");
+    let has_attribute = rustix::fs::fsetxattr(&file, "user.colour", b"red", XattrFlags::empty()).is_ok();
+    rustix::fs::linkat(&bottom, "file", &bottom, "second", AtFlags::empty()).expect("link");
+    rustix::fs::symlinkat("file", &bottom, "link").expect("symlink");
+    let (put, made) = (place.image("put.img"), place.path("made.img"));
+    onode!("put", "-a", &put, &tree, "/tree").succeeds();
+    onode!("mkfs", "--from", &tree, &made).succeeds();
+    for (image, from) in [(&put, "/tree"), (&made, "/")] {
+        onode!("check", image).succeeds();
+        let back = place.path(&format!("back{}", from.len()));
+        onode!("get", "-a", image, from, &back).succeeds();
+        let bottom = deepest(&back, false);
+        let mut there = Vec::new();
+        let mut file = opened(&bottom, "second", OFlags::RDONLY);
+        file.read_to_end(&mut there).expect("read");
+        assert!(there == content);
+        assert_eq!(file.metadata().expect("metadata").nlink(), 2);
+        assert_eq!(rustix::fs::readlinkat(&bottom, "link", Vec::new()).expect("link").to_bytes(), b"file");
+        if has_attribute {
+            let mut value = [0; 8];
+            assert_eq!(rustix::fs::fgetxattr(&file, "user.colour", &mut value).expect("attribute"), 3);
+        }
     }
 }

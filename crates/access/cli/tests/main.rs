@@ -9,6 +9,7 @@ mod authenticated;
 mod beside;
 mod clone;
 mod copy;
+mod damage;
 mod devices;
 mod directory_keys;
 mod encrypted;

@@ -57,6 +57,30 @@ fn an_image_that_is_full_takes_more_after_it_was_resized() {
 }
 
 #[test]
+fn a_full_volume_that_cannot_become_smaller_says_what_is_in_it_and_what_to_do() {
+    let place = Place::new("resize-full");
+    let image = place.path("disk.img");
+    onode!("mkfs", &image, "--size", "16M").succeeds();
+    fs::write(place.path("large"), pattern(20 << 20, 1)).expect("write");
+    onode!("put", &image, place.path("large"), "/large").fails(15);
+    let refused = |target: &Path| {
+        let error = onode!("resize", target, "12M").fails(19);
+        for part in ["bytes are in use", "the least size", "16M", "remove files or snapshots", "onode resize"] {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    };
+    refused(&image);
+    if has_fuse() {
+        let directory = place.directory("mnt");
+        onode!("mount", &image, &directory).succeeds();
+        refused(&directory);
+        crate::common::unmount(&directory);
+    }
+    onode!("rm", &image, "/large").succeeds();
+    onode!("resize", &image, "12M").succeeds();
+}
+
+#[test]
 fn a_mounted_volume_grows_under_load() {
     if !has_fuse() {
         return;

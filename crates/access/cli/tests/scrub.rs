@@ -13,7 +13,7 @@ const DAMAGED: i32 = 11;
 const PIECE: usize = 64;
 
 /// A content in which each piece can be found in an image.
-fn content(name: &str, bytes: usize) -> Vec<u8> {
+pub fn content(name: &str, bytes: usize) -> Vec<u8> {
     let piece = |number: usize| {
         let text = format!("{name:>8}-{number:010}-");
         let filler = text.bytes().enumerate().map(|(at, byte)| byte ^ (at + number) as u8 | 128);
@@ -25,7 +25,7 @@ fn content(name: &str, bytes: usize) -> Vec<u8> {
 }
 
 /// Overwrites some bytes of the content of a file where they stand in an image.
-fn hurt(image: &Path, content: &[u8], at: usize) {
+pub fn hurt(image: &Path, content: &[u8], at: usize) {
     let mut bytes = fs::read(image).expect("image");
     let start = at / PIECE * PIECE;
     let pattern = &content[start..start + PIECE];
@@ -123,6 +123,33 @@ fn what_cannot_be_repaired_is_named() {
     }
     assert_eq!(scrub(&image)["damaged"], Value::Array(Vec::new()));
     onode!("health", &image).succeeds();
+}
+
+/// In one step, in parts, and compressed: all that a check names, a scrub names.
+#[test]
+fn a_scrub_names_every_damaged_range_of_a_file() {
+    let place = Place::new("scrub-ranges");
+    let (image, content) = made(&place, "0", 9_000_000);
+    let small = self::content("small", 400_000);
+    onode!("put", &image, place.file("small", &small), "/small").succeeds();
+    for (content, places) in [(&content, [1_000_000, 5_000_000, 5_100_000]), (&small, [20_000, 100_000, 390_000])] {
+        places.into_iter().for_each(|at| hurt(&image, content, at));
+    }
+    let check = onode!("--json", "check", &image).output().expect("it starts");
+    let check = json(std::str::from_utf8(&check.stdout).expect("UTF-8"));
+    let of = |found: &Value| (found["object"].as_u64(), found["range"][0].as_u64(), found["range"][1].as_u64());
+    let ranges = |report: &Value, list: &str| {
+        let mut all: Vec<_> = report[list].as_array().expect("a list").iter().map(of).collect();
+        all.sort_unstable();
+        all
+    };
+    let told = ranges(&check, "findings");
+    assert_eq!(told.len(), 6, "{check}");
+    let output = onode!("--json", "scrub", &image).output().expect("it starts");
+    let report = json(std::str::from_utf8(&output.stdout).expect("UTF-8"));
+    assert_eq!(ranges(&report, "damaged"), told, "{report}");
+    // What lies between them was verified.
+    assert!(report["bytes"].as_u64() >= Some(9_400_000 - 6 * 4096), "{report}");
 }
 
 #[test]

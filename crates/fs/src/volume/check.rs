@@ -6,6 +6,7 @@
 //! device's scrub.
 
 mod drop_key;
+mod drop_links;
 mod judge;
 mod repair;
 mod settings;
@@ -21,6 +22,7 @@ use onode_object::{ObjectDevice, ObjectId};
 use std::fmt;
 
 pub use drop_key::drop_key;
+pub use drop_links::drop_links;
 pub use repair::{Repaired, repair};
 
 /// How bad a finding is.

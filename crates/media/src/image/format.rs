@@ -15,6 +15,7 @@
 //!
 //! Decoding trusts nothing: every field is checked before it is used.
 
+use super::mark::is_nearly;
 use super::watermark::Notes;
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::nand::Geometry;
@@ -314,6 +315,15 @@ impl Header {
 
     fn checksum(&self) -> u32 {
         crc32c(&self.as_bytes()[..offset_of!(Self, crc)])
+    }
+
+    /// What a header page tells of which no more than some bits of the mark at its start are wrong:
+    /// with that it has its checksum, which no other file has by chance.
+    pub(super) fn decode_without_mark(bytes: &[u8]) -> Option<ImageShape> {
+        let mut marked = bytes.to_vec();
+        let mark = marked.first_chunk_mut().filter(|mark| is_nearly(mark, &MAGIC))?;
+        *mark = MAGIC;
+        Self::decode(&marked).ok()
     }
 
     /// The shape, identity and layout that a header page tells, if all of it holds.

@@ -171,10 +171,9 @@ impl ImageNand {
     /// Writes what is damaged of one end as the other end has it; `behind` are the blocks whose
     /// entry at the start is.
     fn heal(&mut self, behind: BTreeSet<u32>) -> Result<()> {
-        let Some(copies) = self.shared.layout.copies else { return Ok(()) };
         let header = Header::new(&self.shape);
         let mut there = [0; HEADER_BYTES];
-        for offset in [0, copies.header] {
+        for offset in [0].into_iter().chain(self.shared.layout.copies.map(|copies| copies.header)) {
             self.shared.file.read(offset, &mut there)?;
             if there != header.as_bytes() {
                 self.shared.file.write(offset, header.as_bytes())?;
@@ -332,7 +331,8 @@ impl ImageNand {
 }
 
 /// The header of an image of `bytes`. The one at the end counts where the start is zeros or
-/// damaged, not where somebody wrote something else.
+/// damaged, not where somebody wrote something else: what begins otherwise and goes on as an image
+/// does is damaged.
 fn read_header(file: &HostFile, bytes: u64) -> Result<ImageShape> {
     let mut header = [0; HEADER_BYTES];
     let there = usize::try_from(bytes).unwrap_or(HEADER_BYTES).min(HEADER_BYTES);
@@ -341,6 +341,9 @@ fn read_header(file: &HostFile, bytes: u64) -> Result<ImageShape> {
         Ok(header) => return Ok(header),
         Err(error) => error,
     };
+    if let Some(image) = Header::decode_without_mark(&header[..there]) {
+        return Ok(image);
+    }
     let is_wiped = header.iter().all(|byte| *byte == 0);
     let at_end = bytes / HEADER_BYTES as u64 * HEADER_BYTES as u64;
     if (is_wiped || error.kind == MediaErrorKind::Damaged) && at_end > HEADER_BYTES as u64 {

@@ -69,6 +69,14 @@ pub fn has_far_label(file: &File) -> bool {
     })
 }
 
+/// Whether a file or device begins with the label of [`BlockNand::create`], of whose mark some bits
+/// are wrong.
+#[must_use]
+pub fn has_label_without_mark(file: &File) -> bool {
+    let mut first = [0; SECTOR_BYTES];
+    file.read_exact_at(&mut first, 0).is_ok() && Label::decode_without_mark(&first).is_some()
+}
+
 /// Whether something that begins with `first` was divided by [`BlockNand::create`].
 #[must_use]
 pub fn is_labelled(first: &[u8]) -> bool {
@@ -138,14 +146,14 @@ impl<S: BlockDev> BlockNand<S> {
     /// # Errors
     /// `NotAnImage`, `NewerFormat`, `Damaged`, `Uncorrectable`, `Host`.
     pub fn open_on(mut storage: S, mode: OpenMode) -> Result<Self> {
-        let (label, from_the_end) = read_label(&mut storage)?;
+        let (label, is_first_damaged) = read_label(&mut storage)?;
         if storage.bytes() < label.end() {
             let (name, bytes) = (storage.name(), storage.bytes());
             let detail = format!("{name} is cut short: {bytes} bytes of {}", label.end());
             return Err(Error::new(MediaErrorKind::Damaged, detail));
         }
         let bad = read_bad_blocks(&mut storage, &label)?;
-        if from_the_end && mode == OpenMode::ReadWrite {
+        if is_first_damaged && mode == OpenMode::ReadWrite {
             write_labels(&mut storage, &label, |_| Ok(()))?;
         }
         Ok(Self::of(storage, mode, label, Order::unknown(&label.geometry), bad))
@@ -349,8 +357,8 @@ fn write_labels<S: BlockDev>(
     Ok(())
 }
 
-/// The label, and whether it is the one at the end. Its copies count only if the first is damaged
-/// or gone: where somebody wrote something else, the volume is gone.
+/// The label, and whether the first is to be written again. Its copies count only if the first is
+/// damaged or gone: where somebody wrote something else, the volume is gone.
 fn read_label<S: BlockDev>(storage: &mut S) -> Result<(Label, bool)> {
     let read = |storage: &mut S, offset: u64| {
         let mut bytes = [0; SECTOR_BYTES];
@@ -364,6 +372,12 @@ fn read_label<S: BlockDev>(storage: &mut S) -> Result<(Label, bool)> {
         Ok(label) => return Ok((label, false)),
         Err(error) => error,
     };
+    let mut first = [0; SECTOR_BYTES];
+    if storage.read_at(0, &mut first, IoTag::Recovery).is_ok()
+        && let Some(label) = Label::decode_without_mark(&first)
+    {
+        return Ok((label, true));
+    }
     let is_damaged = matches!(error.kind, MediaErrorKind::Damaged | MediaErrorKind::Uncorrectable);
     if is_damaged && let Ok(label) = read(storage, SECTOR_BYTES as u64) {
         return Ok((label, false));

@@ -13,6 +13,7 @@
 
 use crate::blockdev::SECTOR_BYTES;
 use crate::error::{Error, MediaErrorKind, Result};
+use crate::image::mark::is_nearly;
 use crate::nand::Geometry;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -77,6 +78,15 @@ impl Label {
         };
         raw.crc = crc32c(&raw.as_bytes()[..offset_of!(RawLabel, crc)]).into();
         zerocopy::transmute!(raw)
+    }
+
+    /// A label of which no more than some bits of the mark at its start are wrong: with that it has
+    /// its checksum, which nothing else has by chance.
+    pub(super) fn decode_without_mark(bytes: &[u8; SECTOR_BYTES]) -> Option<Self> {
+        let mut marked = *bytes;
+        let mark = marked.first_chunk_mut().filter(|mark| is_nearly(mark, &LABEL_MAGIC))?;
+        *mark = LABEL_MAGIC;
+        Self::decode(&marked).ok()
     }
 
     /// # Errors

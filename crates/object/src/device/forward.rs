@@ -38,8 +38,8 @@ macro_rules! forward_device {
             info, reserve_ids, commit, check_commit, sync, read, attribute, attributes, stat, list,
             extents, extents_are_exact, space, space_for, space_to_replace, promisable, move_unit,
             maintain, rearrange, rearranging_bytes, close, health, compression, parity,
-            has_directory_keys, decisions, map_objects, share, place, attachment, resizing, scrub,
-            inspect, erase
+            has_directory_keys, directory_key, decisions, map_objects, share, place, attachment,
+            resizing, scrub, inspect, erase
         }
     };
     ($self:ident => $to:expr; $($method:ident),* $(,)?) => {
@@ -186,6 +186,11 @@ macro_rules! forward_device {
     (@ has_directory_keys $self:ident $to:expr) => {
         fn has_directory_keys(&$self) -> bool {
             $to.has_directory_keys()
+        }
+    };
+    (@ directory_key $self:ident $to:expr) => {
+        fn directory_key(&$self, object: $crate::ObjectId) -> $crate::Result<u32> {
+            $to.directory_key(object)
         }
     };
     (@ decisions $self:ident $to:expr) => {

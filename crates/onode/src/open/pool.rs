@@ -18,6 +18,7 @@ use onode_object::powers::Scrub;
 use onode_object::{ErrorKind, ObjectDevice, ObjectId, Settings};
 use onode_services::{Dropped, Pool, PoolLabel, PoolMember, Versioned};
 pub use onode_services::{PoolMemberState, PoolMemberStatus};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A pool whose members have been opened.
@@ -87,22 +88,36 @@ impl DeviceKind for PoolSpec {
         }
     }
 
-    /// What one member cannot give any more, it gets from the others.
-    fn repair(&self, spec: &Spec, access: Access, _: &mut Dropped) -> Result<MediumRepaired> {
-        let (pool, mut actions) = self.mount(spec, access)?;
+    /// What one member cannot give any more, it gets from the others. What none can give becomes
+    /// zeros on all of them, if what is damaged is to be dropped.
+    fn repair(&self, spec: &Spec, access: Access, dropped: &mut Dropped) -> Result<MediumRepaired> {
+        let (pool, actions) = self.mount(spec, access)?;
         let failed = |error: &onode_object::Error| volume_error(format!("cannot repair {spec}"), error);
-        let (mut from, mut repaired) = (Some(ObjectId(0)), 0);
+        let (mut from, mut repaired, mut whole_nowhere) = (Some(ObjectId(0)), 0, BTreeSet::new());
         while let Some(first) = from {
             let report = Scrub::scrub(&pool, first, OBJECTS_A_STEP).map_err(|error| failed(&error))?;
             repaired += report.repaired;
+            whole_nowhere.extend(report.damaged.iter().filter_map(|error| error.object));
             from = report.next;
         }
         finish(&pool, &format!("cannot repair {spec}"), &mut |_| Ok(()))?;
+        let mut done = MediumRepaired { actions, ..MediumRepaired::default() };
+        for object in whole_nowhere {
+            let mended = pool.mend(object, access.drop_damaged).map_err(|error| failed(&error))?;
+            repaired += mended.written_bytes;
+            for range in mended.dropped {
+                done.lost = true;
+                done.losers.push(object.0);
+                done.actions.push(format!("lost: {object}: bytes {}..{} are zeros now", range.start, range.end));
+                dropped.add_content(object, range);
+            }
+        }
+        done.losers.dedup();
         if repaired > 0 {
-            actions.push(format!("{repaired} bytes were written to members again"));
+            done.actions.push(format!("{repaired} bytes were written to members again"));
         }
         pool.close().map_err(|error| failed(&error))?;
-        Ok(MediumRepaired { actions, ..MediumRepaired::default() })
+        Ok(done)
     }
 }
 

@@ -125,6 +125,8 @@ impl<D: ObjectDevice + ?Sized> Compressed<D> {
             Ok(head) => Ok(head.is_some()),
             // Damage must not keep anybody from removing it.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Corrupt) => Ok(false),
+            // Nor must a key that is lost: it may have some.
+            Err(error) if error.kind == ErrorKind::KeyNeeded => Ok(true),
             Err(error) => Err(error),
         }
     }

@@ -9,7 +9,7 @@ use onode_base::planted::{Bug, is_planted};
 use onode_object::{Error, ErrorKind, ObjectDevice, ObjectId, Result};
 
 /// The least piece that is read alone to get around damage.
-const PIECE_BYTES: u64 = 4096;
+pub(super) const PIECE_BYTES: u64 = 4096;
 
 impl<D: ObjectDevice> Pool<D> {
     /// Asks members that have the object, one after another, until one answers.
@@ -43,7 +43,7 @@ impl<D: ObjectDevice> Pool<D> {
     }
 
     /// Members that have the object as it is, the one that is asked first in front.
-    fn holders(&self, object: ObjectId) -> Vec<usize> {
+    pub(super) fn holders(&self, object: ObjectId) -> Vec<usize> {
         let standings = self.standings.lock();
         let believes_all = is_planted(Bug::PoolLagBelieved);
         let mut all: Vec<usize> = (0..self.members.len())
@@ -93,6 +93,6 @@ impl<D: ObjectDevice> Pool<D> {
     }
 }
 
-const fn is_damage(kind: ErrorKind) -> bool {
+pub(super) const fn is_damage(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Corrupt | ErrorKind::Media)
 }

@@ -175,10 +175,7 @@ impl VerifyBatch {
             return;
         }
         for part in parts {
-            match part.verify(log) {
-                Ok(length) => self.verified += length,
-                Err(error) => damage.push(error),
-            }
+            self.verified += part.verify(log, damage);
         }
     }
 }
@@ -189,12 +186,29 @@ impl VerifyPart {
         Piece { location, length: (self.range.end - self.range.start) as u32 }
     }
 
-    /// Reads it; returns how many bytes it has.
-    fn verify(&self, log: &mut Log) -> Result<u64> {
+    /// Reads it and tells every damaged range; returns how many bytes are sound.
+    fn verify(&self, log: &mut Log, damage: &mut Vec<Error>) -> u64 {
         let mut bytes = alloc::vec![0; self.place().length as usize];
-        let plan = plan_part(log, self.object, &self.extent, self.range.clone(), &mut bytes)?;
-        plan.carry_out(&mut log.reader(IoTag::Check), &mut bytes)?;
-        Ok(bytes.len() as u64)
+        let (mut from, mut sound) = (self.range.start, 0);
+        while from < self.range.end {
+            let Err(error) = self.read(log, from, &mut bytes) else { return sound + (self.range.end - from) };
+            // A read tells its first damage only, so all before that is sound; what lies behind it
+            // is read for itself.
+            let told = error.range.clone().filter(|told| error.kind == ErrorKind::Corrupt && told.end > from);
+            let damaged = told.unwrap_or(from..self.range.end);
+            sound += damaged.start.saturating_sub(from);
+            from = damaged.end;
+            damage.push(error);
+        }
+        sound
+    }
+
+    /// Reads it from an offset of the object on.
+    fn read(&self, log: &mut Log, from: u64, bytes: &mut [u8]) -> Result<()> {
+        let length = (self.range.end - from) as usize;
+        let bytes = bytes.get_mut(..length).unwrap_or_default();
+        let plan = plan_part(log, self.object, &self.extent, from..self.range.end, bytes)?;
+        plan.carry_out(&mut log.reader(IoTag::Check), bytes).map(drop)
     }
 }
 

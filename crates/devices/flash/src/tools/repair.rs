@@ -2,10 +2,10 @@
 //!
 //! The volume is mounted in memory first, as for reading. Then everything that the index refers to
 //! is counted, and what was noted down wrongly - live bytes, states, allocated bytes, numbers of
-//! objects and extents - is replaced by what was counted. A journal that is damaged in its middle
-//! is taken up to the damage. If entries of the index are lost, or the newest checkpoint cannot be
-//! used at all, an older one that has everything is taken (`repair/standing.rs`). Only if it is
-//! asked for, one is taken that lacks something, or entries that are lost or make no sense are
+//! objects and extents - is replaced by what was counted. If entries of the index are lost, or the
+//! newest checkpoint cannot be used at all, an older one that has everything is taken
+//! (`repair/standing.rs`). Only if it is asked for, one is taken that lacks something, a journal
+//! that is damaged is taken up to the damage, or entries that are lost or make no sense are
 //! dropped, whichever loses less.
 //!
 //! It keeps true: nothing is written before all this is known, and then everything goes through one
@@ -40,6 +40,9 @@ pub struct RepairOptions {
     /// or take an older checkpoint that lacks something if that loses less. Without it a repair
     /// loses nothing that can still be read.
     pub drop_damaged: bool,
+    /// Go on although the journal lacks what was durable once; so does who may drop what is
+    /// damaged.
+    pub accept_loss: bool,
 }
 
 /// One thing that a repair did.
@@ -222,7 +225,8 @@ pub struct Repaired {
 ///
 /// # Errors
 /// `Invalid` if there is no volume, `NotSupported` for a newer format; `Corrupt` if more would have
-/// to be dropped than `options` allow, and nothing was changed then; `NoSpace`, `Media`.
+/// to be dropped than `options` allow, `Loss` if the journal lacks what was durable once and nobody
+/// consents to that, and nothing was changed then; `NoSpace`, `Media`.
 pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repaired> {
     let mut nand: Box<dyn Nand> = Box::new(nand);
     let mut actions = Vec::new();
@@ -236,7 +240,11 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
             "the memory beside the flash may have what the flash lacks: mount the volume with it first",
         ));
     }
-    let Standing { mut core, cuts, .. } = Standing::best(nand, &all, &newest, options.drop_damaged, &mut actions)?;
+    let standing = Standing::best(nand, &all, &newest, options.drop_damaged, &mut actions)?;
+    if !options.drop_damaged && !options.accept_loss {
+        standing.refuse_cuts()?;
+    }
+    let Standing { mut core, cuts, .. } = standing;
     actions.extend(cuts);
     recount::recount(&mut core.volume(), options.drop_damaged, &mut actions)?;
     if options.drop_damaged {

@@ -44,6 +44,14 @@ impl Home<'_> {
         }
     }
 
+    /// The same for copies that were missing or damaged when the volume was mounted.
+    ///
+    /// # Errors
+    /// `Media`.
+    pub fn restore_superblocks(&self) -> Result<()> {
+        self.write_all_superblocks().map_err(|error| self.fail(error))
+    }
+
     /// Something changes after the volume was closed: no superblock says that it is, before that
     /// change is durable.
     ///

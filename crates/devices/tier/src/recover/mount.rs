@@ -120,6 +120,21 @@ pub fn newest_superblock(big: &mut dyn BlockDev) -> Result<(Superblock, u64)> {
     }
 }
 
+/// Where the copy of the superblock is that is far from the others.
+const AT_END: &str = "at the end of the big disk";
+
+/// Where copies of the superblock have to be and are not, or are damaged.
+fn missing_superblocks(big: &mut dyn BlockDev, newest: &Superblock) -> Vec<String> {
+    let at_start = [0, 1].map(|block| (block, format!("in block {block} of the big disk")));
+    let far = newest.layout.far_copy(big.bytes()).map(|block| (block, String::from(AT_END)));
+    let is_missing = |big: &mut dyn BlockDev, block| match read_block(big, block).map(|it| Superblock::decode(&it)) {
+        Some(Ok(found)) => found.uuid != newest.uuid,
+        Some(Err(Fault::Newer(_))) => false,
+        _ => true,
+    };
+    at_start.into_iter().chain(far).filter(|(block, _)| is_missing(big, *block)).map(|(_, place)| place).collect()
+}
+
 /// A block of the big disk; nothing if it has none there, or it cannot be read.
 fn read_block(big: &mut dyn BlockDev, block: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; BLOCK_BYTES];
@@ -141,11 +156,15 @@ fn no_volume(big: &mut dyn BlockDev) -> String {
 /// `Invalid`, `Corrupt`, `Media`.
 pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions) -> Result<Volume> {
     let (superblock, copy) = read_superblock(&mut *big)?;
+    let missing = missing_superblocks(&mut *big, &superblock);
+    let was_open = !superblock.is_closed;
     let disks = Arc::new(Disks::new(big, fast, options.seam.clone()));
     let mut core = open(disks, Anchors::new(superblock, copy), options)?;
     if !options.read_only {
         core.index_mut().repair_nodes();
     }
+    let lacks_far = missing.iter().any(|place| place == AT_END);
+    core.recovery_mut().salvaged_mut().superblocks = missing;
     find_the_start_damaged(&mut core)?;
     let on_big = scan_big(&core)?;
     let layout = core.index().layout();
@@ -176,6 +195,10 @@ pub fn mount(mut big: Box<dyn BlockDev>, fast: FastDisk, options: &MountOptions)
     let volume = Volume::new(log, core);
     let mut home = volume.home();
     home.reopen()?;
+    if lacks_far && was_open {
+        // Those at the start are written with every checkpoint, this one when the volume is closed.
+        home.restore_superblocks()?;
+    }
     if is_dirty {
         home.checkpoint()?;
     }

@@ -18,6 +18,9 @@ pub struct Salvaged {
     pub losers: BTreeSet<ObjectId>,
     /// Something was lost, and not only counted wrongly.
     pub is_loss: bool,
+    /// Copies of the superblock that were missing or damaged, by where they have to be. A mount
+    /// that may write has written them again.
+    pub superblocks: Vec<String>,
 }
 
 impl Salvaged {

@@ -4,6 +4,7 @@ use super::load_settings;
 use super::usage::Usage;
 use super::walk::Walk;
 use crate::error::{Error, Result};
+use crate::inodes::Inodes;
 use onode_base::ErrorKind;
 use onode_object::{Durability, ObjectDevice, ObjectId, Transaction};
 
@@ -12,8 +13,9 @@ const AT_ONCE: usize = 32;
 
 /// Removes all files and directories on a device that nobody has mounted that need a key which is
 /// locked, but files that were moved out of such directories: those have names, and can be removed
-/// by them. A [`repair`](super::repair()) then takes away the names that led to them, and counts
-/// anew. Returns those that were removed.
+/// by them, unless compression keeps so much of them with the key that nobody can. A
+/// [`repair`](super::repair()) then takes away the names that led to them, and counts anew. Returns
+/// those that were removed.
 ///
 /// # Errors
 /// `Invalid` if the key is not locked, or nothing needs it; those of the device.
@@ -32,10 +34,17 @@ pub fn drop_key(device: &dyn ObjectDevice, key: u32) -> Result<Vec<ObjectId>> {
         return Err(Error::new(ErrorKind::Invalid, why));
     }
     let is_directory = |file: &u64| walk.named_in.contains_key(file);
-    let dropped =
-        walk.seen.iter().filter(|(number, seen)| seen.key == key && (seen.names == 0 || is_directory(number)));
+    let dropped = walk.seen.iter().filter(|(number, seen)| {
+        seen.key == key && (seen.names == 0 || is_directory(number) || seen.file_type.is_none())
+    });
     let dropped: Vec<ObjectId> = dropped.map(|(number, _)| ObjectId(*number)).collect();
-    for some in dropped.chunks(AT_ONCE) {
+    remove(device, inodes, &dropped)?;
+    Ok(dropped)
+}
+
+/// Removes files with their inodes, but no name that leads to them.
+pub(super) fn remove(device: &dyn ObjectDevice, inodes: Inodes, files: &[ObjectId]) -> Result<()> {
+    for some in files.chunks(AT_ONCE) {
         let mut transaction = Transaction::new();
         for object in some {
             transaction.remove(*object);
@@ -45,5 +54,5 @@ pub fn drop_key(device: &dyn ObjectDevice, key: u32) -> Result<Vec<ObjectId>> {
         }
         device.commit(transaction, Durability::Durable)?;
     }
-    Ok(dropped)
+    Ok(())
 }

@@ -84,6 +84,8 @@ pub(super) struct Walk<'a> {
     unreadable: BTreeSet<u64>,
     /// Keys of directories that are locked: names in these cannot be read.
     pub locked: BTreeSet<u32>,
+    /// One of them keeps even sizes and owners of files.
+    hides_sizes: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -99,6 +101,7 @@ impl<'a> Walk<'a> {
             hidden: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             locked: BTreeSet::new(),
+            hides_sizes: false,
         }
     }
 
@@ -108,9 +111,9 @@ impl<'a> Walk<'a> {
         self.has_unknown() || self.seen.values().any(is_it)
     }
 
-    /// Whether there is something of which not even the key can be told.
+    /// Whether there is something of which neither size nor owner can be told.
     pub(super) fn has_unknown(&self) -> bool {
-        self.locked.contains(&UNKNOWN_KEY)
+        self.hides_sizes
     }
 
     pub(super) fn find(&mut self, finding: Finding) {
@@ -160,8 +163,9 @@ impl<'a> Walk<'a> {
         let is_locked = stat.as_ref().is_err_and(|error| error.kind == ErrorKind::KeyNeeded);
         let stat = if is_locked { ObjectStat::default() } else { self.readable(number, stat)?.unwrap_or_default() };
         if is_locked {
-            self.locked.insert(UNKNOWN_KEY);
-            self.seen.insert(number, Seen::new(None, &stat, UNKNOWN_KEY));
+            let key = self.device.directory_key(object).ok().filter(|key| *key != 0).unwrap_or(UNKNOWN_KEY);
+            self.hides_sizes |= self.locked.insert(key);
+            self.seen.insert(number, Seen::new(None, &stat, key));
             return Ok(());
         }
         let found = self.inodes.load(self.device, object).map_err(Into::into);

@@ -105,7 +105,7 @@ pub(crate) fn repair(repair: Repair<'_>, dropped: &mut Dropped) -> Result<Medium
     let Access { accept_loss, drop_damaged, .. } = access;
     let missing = if accept_loss || drop_damaged { missing_by_memory(spec, flash, image) } else { None };
     let nand = open_nand(spec, image, &flash.shape, false)?;
-    let repaired = onode_flash::repair::repair(nand, &RepairOptions { drop_damaged });
+    let repaired = onode_flash::repair::repair(nand, &RepairOptions { drop_damaged, accept_loss });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     actions.iter().for_each(|action| note_dropped(action, dropped));
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();

@@ -8,7 +8,7 @@ use crate::open::failure::medium_error;
 use crate::spec::Spec;
 use crate::spec::flash::Shape;
 use onode_media::image::{ImageNand, OpenMode};
-use onode_media::real::block::{has_far_label, is_labelled};
+use onode_media::real::block::{has_far_label, has_label_without_mark, is_labelled};
 use onode_media::real::{BlockNand, Kind, MtdNand, ZonedNand, identify};
 use onode_media::{Geometry, Nand};
 use std::fs::File;
@@ -43,7 +43,7 @@ fn is_like_a_device(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let mut first = [0; 8];
     let is_there = file.read_exact_at(&mut first, 0).is_ok();
-    is_there && (is_labelled(&first) || first == [0; 8] && has_far_label(&file))
+    is_there && (is_labelled(&first) || first == [0; 8] && has_far_label(&file) || has_label_without_mark(&file))
 }
 
 fn not_a_device(what: String) -> Error {

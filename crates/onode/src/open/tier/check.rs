@@ -65,6 +65,10 @@ pub(crate) fn check(spec: &Spec, disks: &Tiers, progress: &mut dyn FnMut(u64, u6
     report
         .findings
         .extend(told.map(|told| MediumFinding { kind: told.code.into_owned(), ..finding("warning", None, told.text) }));
+    report.findings.extend(device.salvaged().superblocks.into_iter().map(|place| {
+        let message = format!("the superblock {place} is missing or damaged; `onode repair` writes it again");
+        MediumFinding { kind: "superblock-damaged".to_owned(), ..finding("warning", None, message) }
+    }));
     Ok(report)
 }
 
@@ -76,7 +80,8 @@ pub(crate) fn repair(spec: &Spec, disks: &Tiers, access: Access) -> Result<Mediu
     let went = |error: onode_object::Error| Error::device(format!("cannot repair {spec}"), &error);
     let device = tier::mount(spec, disks, access, Default::default())?;
     let (mut repaired, mut next) = (0, Some(ObjectId(0)));
-    let Salvaged { actions, losers, is_loss } = device.salvaged();
+    let Salvaged { mut actions, losers, is_loss, superblocks } = device.salvaged();
+    actions.extend(superblocks.iter().map(|place| format!("wrote the superblock {place} again")));
     let losers = losers.into_iter().map(|object| object.0).collect();
     let mut done = MediumRepaired { actions, lost: is_loss, losers };
     while let (Some(scrub), Some(from)) = (device.scrub(), next) {

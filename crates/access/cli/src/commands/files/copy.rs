@@ -9,6 +9,7 @@ mod attributes;
 pub mod exclude;
 mod host;
 pub mod manner;
+mod near;
 mod report;
 mod runs;
 pub mod stream;

@@ -168,10 +168,12 @@ pub fn in_background(
     onode_fuse::prepare(directory)?;
     let directory = directory.canonicalize().map_err(|error| Error::host_file("use", directory, &error))?;
     let program = std::env::current_exe().map_err(|error| Error::host(what, &error))?;
+    // Paths are given in a form that holds where it works.
+    let (options, variable) = (KeyArguments::without_keys(options), keys::variable_elsewhere()?);
     let start = |keys: &KeyArguments, input: Option<&[u8]>| -> Result<Outcome> {
         let mut command = Command::new(&program);
-        command.args(["mount", "--serve", "-o", options]).args(settings.telling.as_flags()).args(keys.as_flags()?);
-        command.arg("--").arg(&image).arg(&directory).current_dir("/");
+        command.args(["mount", "--serve", "-o", &options]).args(settings.telling.as_flags()).args(keys.as_flags()?);
+        command.arg("--").arg(&image).arg(&directory).current_dir("/").envs(variable.clone());
         command.arg0(name_of_root_server().unwrap_or_else(|| program.clone().into()));
         outcome_of(&mut command, input).map_err(|error| Error::host(what, &error))
     };

@@ -28,7 +28,8 @@ pub struct Arguments {
     #[arg(long)]
     drop_damaged: bool,
     /// Remove everything that needs the key of a directory of this number, which is locked: without
-    /// that key nobody can name it, or read it. Files that were moved elsewhere stay.
+    /// that key nobody can name it, or read it. Files that were moved elsewhere stay, unless they
+    /// were compressed.
     #[arg(long, value_name = "NUMBER")]
     drop_key: Option<u32>,
     #[command(flatten)]
@@ -84,6 +85,10 @@ fn repair(spec: &Spec, arguments: &Arguments, output: &Output) -> Result<RepairO
         Class::InUse => where_mounted(spec, error),
         // What to do about an image that was cut short is said already.
         _ if error.hint.as_ref().is_some_and(|hint| hint.contains("truncate -s")) => error,
+        Class::Loss if !drop_damaged && !accept_loss => error.hint(
+            "nothing was changed: copy the image first; then `onode repair --accept-loss`, or --drop-damaged, goes on \
+             without what is missing",
+        ),
         Class::Damaged | Class::Loss if !drop_damaged && check::leads_to_check(&error) => {
             error.hint("`onode repair --drop-damaged` gives up what is lost, so that the rest can be used")
         }
@@ -112,6 +117,15 @@ fn files(spec: &Spec, arguments: &Arguments, medium: &MediumRepaired, output: &O
         false => Vec::new(),
     };
     losers.extend(dropped.iter().filter_map(|found| found.object));
+    let links = match drop_damaged {
+        true => onode_fs::check::drop_links(device.as_ref())
+            .map_err(|error| Volume::error(format!("cannot repair {spec}"), &error))?,
+        false => Vec::new(),
+    };
+    let (actions, lost) = match links.len() {
+        0 => (actions, lost),
+        count => ([actions, vec![format!("removed {count} symbolic links that lost their targets")]].concat(), true),
+    };
     let mut given_up = BTreeSet::new();
     if let Some(key) = arguments.drop_key {
         let removed = onode_fs::check::drop_key(device.as_ref(), key);

@@ -155,6 +155,8 @@ trait Resized {
     /// Goes on on another disk.
     fn take(&self, disk: &str) -> Result<()>;
     fn extent(&self) -> Result<Extent>;
+    /// Bytes that are in use.
+    fn used(&self) -> u64;
     /// Has more, or begins to shrink.
     fn set(&self, bytes: u64, before: &Extent) -> Result<()>;
     /// Shrinks further.
@@ -170,7 +172,7 @@ fn resize(arguments: &Arguments, disk: Option<&Path>, subject: &dyn Resized, out
         subject.take(&disk.display().to_string())?;
     }
     let before = subject.extent()?;
-    let bytes = check(&before, arguments.size, &target)?;
+    let bytes = check(&before, arguments.size, subject.used(), &target)?;
     if arguments.dry_run {
         check_room(&before, bytes, &target)?;
     }
@@ -240,7 +242,7 @@ fn shrink(subject: &dyn Resized, bytes: u64, target: &str, output: &Output) -> R
 }
 
 /// The size that the volume will have.
-fn check(extent: &Extent, asked_for: Option<NewSize>, target: &str) -> Result<u64> {
+fn check(extent: &Extent, asked_for: Option<NewSize>, used: u64, target: &str) -> Result<u64> {
     let &Extent { bytes, most, least, unit, fewest, .. } = extent;
     let asked = match asked_for {
         None if most < least => bytes,
@@ -253,8 +255,10 @@ fn check(extent: &Extent, asked_for: Option<NewSize>, target: &str) -> Result<u6
     let asked = asked / unit * unit;
     let what = format!("cannot resize {target} to {}", human_size(asked));
     if asked < bytes && fewest == bytes {
-        let why = format!("it has {}, and cannot become smaller", exact_size(bytes));
-        let hint = "make a smaller one and bring the files there: `onode send` and `onode receive`, or `onode cp`";
+        let size = exact_size(bytes);
+        let why = format!("it has {size}, {used} bytes are in use, and the least size that it can have now is {size}");
+        let hint = "remove files or snapshots; `onode resize -n` tells how small it can become then. Or make a smaller one \
+                    and bring the files there: `onode send` and `onode receive`, or `onode cp`";
         return Err(Error::new(Class::BadSize, what, why).hint(hint));
     }
     if asked > bytes && asked < least {
@@ -294,6 +298,11 @@ impl Resized for Opened<'_> {
             Some(_) => Volume::error(self.what.as_str(), &error),
             None => Error::new(Class::Usage, self.what.as_str(), error.detail).hint(NOT_RESIZED),
         })
+    }
+
+    fn used(&self) -> u64 {
+        let space = self.volume.device().space();
+        space.total.saturating_sub(space.available)
     }
 
     fn set(&self, bytes: u64, before: &Extent) -> Result<()> {
@@ -384,6 +393,11 @@ impl Resized for Mounted<'_> {
         Ok(extent)
     }
 
+    fn used(&self) -> u64 {
+        let counted = rustix::fs::statvfs(self.directory);
+        counted.map_or(0, |space| space.f_blocks.saturating_sub(space.f_bfree).saturating_mul(space.f_frsize))
+    }
+
     fn set(&self, bytes: u64, before: &Extent) -> Result<()> {
         let shrinks = bytes < before.bytes;
         self.send(&bytes.to_string(), |errno| match errno {
@@ -427,7 +441,7 @@ mod tests {
     #[test]
     fn a_size_is_checked_before_anything_is_done() {
         let extent = Extent { bytes: 1000, most: 3050, least: 1200, unit: 100, fewest: 400, moving: 0 };
-        let check = |asked_for| check(&extent, asked_for, "disk").map_err(|error| error.class);
+        let check = |asked_for| check(&extent, asked_for, 300, "disk").map_err(|error| error.class);
         assert_eq!(check(None), Ok(3000));
         assert_eq!(check(Some(NewSize::Bytes(1099))), Ok(1000));
         assert_eq!(check(Some(NewSize::Bytes(1100))), Err(Class::BadSize));
@@ -448,7 +462,7 @@ mod tests {
     #[test]
     fn a_device_that_has_no_more_leaves_the_volume_as_it_is() {
         let extent = Extent { bytes: 1000, most: 1000, least: 1200, unit: 100, fewest: 1000, moving: 0 };
-        let check = |asked_for| check(&extent, asked_for, "disk").map_err(|error| error.class);
+        let check = |asked_for| check(&extent, asked_for, 300, "disk").map_err(|error| error.class);
         assert_eq!(check(None), Ok(1000));
         // Nor can it become smaller.
         assert_eq!(check(Some(NewSize::Least)), Ok(1000));

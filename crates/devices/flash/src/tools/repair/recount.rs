@@ -80,8 +80,25 @@ pub(super) fn recount(volume: &mut Volume<'_>, drop_damaged: bool, actions: &mut
         let tree = rebuilt.kept.unwrap_or_else(|| Tree::new(volume.index.entries().limits().node_bytes));
         volume.index.entries_mut().nodes_mut().replace_tree(tree);
         found = survey(volume, false)?;
+        name_losers(&found, actions);
     }
     correct(volume, &found, actions)
+}
+
+/// Names the objects that are still there and lost content with a node: it has no entry left that
+/// would tell.
+fn name_losers(survey: &Survey, actions: &mut Vec<Action>) {
+    for &(object, onode, counted) in &survey.allocated {
+        let is_known = actions.iter().any(|action| action.object() == Some(object));
+        let is_there = actions.iter().any(|action| match action {
+            Action::NodeDropped { from, until } => *from <= object && until.is_none_or(|until| object <= until),
+            _ => false,
+        });
+        if is_there && !is_known && counted < onode.allocated {
+            let what = format!("{} bytes of its content are zeros now", onode.allocated - counted);
+            actions.push(Action::EntryDropped { object, what });
+        }
+    }
 }
 
 /// Nodes and entries of the index that are lost or make no sense, and how many objects that were

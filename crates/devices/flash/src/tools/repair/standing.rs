@@ -23,11 +23,12 @@ use crate::tools::check::medium::Medium;
 use crate::tools::check::superblocks::Located;
 use crate::tools::check::{Context, table};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use onode_base::ErrorKind;
 use onode_media::Nand;
-use onode_object::{ObjectId, Result};
+use onode_object::{Error, ObjectId, Result};
 
 /// So many checkpoints are looked at: one that is older was in use too long ago to be whole.
 const CHECKPOINTS_MAX: usize = 8;
@@ -165,6 +166,23 @@ impl Standing {
         }
         let generation = found.superblock.generation.get();
         Ok(Taken::Whole(Box::new(Self { core, cuts, generation, commit })))
+    }
+
+    /// Refuses to go on without parts of the journal: somebody relied on what is in them.
+    ///
+    /// # Errors
+    /// `Loss`, which says what would be given up.
+    pub(super) fn refuse_cuts(&self) -> Result<()> {
+        let whys = self.cuts.iter().filter_map(|cut| match cut {
+            Action::JournalCut { why } => Some(why.as_str()),
+            _ => None,
+        });
+        let whys: Vec<&str> = whys.collect();
+        if whys.is_empty() {
+            return Ok(());
+        }
+        let lost = format!("what was done after commit {} would be given up", self.commit);
+        Err(Error::new(ErrorKind::Loss, format!("{}; {lost}", whys.join("; "))))
     }
 
     /// What it lacks beside content, if there were `commits` commits.

@@ -107,8 +107,9 @@ fn forget_older_checkpoints(chip: &mut Chip) {
     chip.unreadable.extend(found.iter().filter(|(checkpoint, _)| *checkpoint != newest).map(|(_, at)| *at));
 }
 
-const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false };
-const DROP: RepairOptions = RepairOptions { drop_damaged: true };
+const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false, accept_loss: false };
+const CONSENT: RepairOptions = RepairOptions { accept_loss: true, ..CAREFUL };
+const DROP: RepairOptions = RepairOptions { drop_damaged: true, ..CAREFUL };
 
 #[test]
 fn a_sound_volume_is_left_as_it_is() {
@@ -201,7 +202,11 @@ fn the_sound_part_of_a_damaged_journal_is_kept() {
     let consented = Core::mount(Box::new(chip.clone()), &consent).unwrap();
     assert!(consented.log().store().latch().why().is_some());
     drop(consented);
-    let actions = repair(chip.clone(), &CAREFUL).unwrap().actions;
+    let before = chip.check();
+    let refused = repair(chip.clone(), &CAREFUL).unwrap_err();
+    assert!(refused.kind == ErrorKind::Loss && refused.detail.contains("would be given up"), "{refused}");
+    assert_eq!(chip.check(), before, "nothing was changed");
+    let actions = repair(chip.clone(), &CONSENT).unwrap().actions;
     assert!(matches!(actions[..], [Action::JournalCut { .. }]), "{actions:?}");
     assert_eq!(chip.check().findings, []);
     assert_eq!(contents_of(&mut chip.mount(false)).len(), 58);
@@ -281,6 +286,48 @@ fn lost_nodes_are_dropped_only_when_asked_for() {
     let mut transaction = Transaction::new();
     transaction.write(ObjectId(123), 0, vec![5; 4000]);
     core.commit(transaction, Durability::Durable).unwrap();
+    assert!(chip.check().is_sound());
+}
+
+/// A file of which only the onode is left is told by nothing else.
+#[test]
+fn who_lost_content_with_a_node_is_named() {
+    let (mut chip, mut core) = volume();
+    let large = ObjectId(200);
+    core.volume().index.counts_mut().next_object = 201;
+    let mut transaction = Transaction::new();
+    transaction.create(large, Hints::default());
+    core.commit(transaction, Durability::Durable).unwrap();
+    // Pieces with holes between them, so that each is an entry.
+    for some in 0..60 {
+        let mut transaction = Transaction::new();
+        for piece in 10 * some..10 * some + 10 {
+            transaction.write(large, piece * piece * 1000, vec![7; 40]);
+        }
+        core.commit(transaction, Durability::Durable).unwrap();
+    }
+    core.checkpoint(false).unwrap();
+    let layout = *core.log().layout();
+    let mut leaves = Vec::new();
+    let walked = core.with_index(|index, log| {
+        index.entries_mut().nodes_mut().walk(log, &mut |place, node| {
+            let is_of_large = (0..node.len()).all(|entry| {
+                let key = node.key(entry);
+                key.object == large.0 && key.kind == onode_engine::Key::EXTENT
+            });
+            if node.level() == 0 && is_of_large {
+                leaves.push(layout.page_of(place.unwrap().location.get()).0);
+            }
+            Ok(())
+        })
+    });
+    walked.unwrap();
+    core.close().unwrap();
+    chip.unreadable.push(layout.address(leaves[leaves.len() / 2]));
+    forget_older_checkpoints(&mut chip);
+    let actions = repair(chip.clone(), &DROP).unwrap().actions;
+    assert!(actions.iter().any(|action| matches!(action, Action::NodeDropped { .. })), "{actions:?}");
+    assert!(actions.iter().any(|action| action.is_loss() && action.object() == Some(large)), "{actions:?}");
     assert!(chip.check().is_sound());
 }
 

@@ -2,7 +2,7 @@
 //! the server of the mount keeps.
 
 use super::whole::told;
-use crate::commands::files::copy::{CopyManner, Entry, Host, Side, Special, Xattr};
+use crate::commands::files::copy::{CopyManner, Entry, Host, Kind, Side, Special, Xattr};
 use crate::commands::mounts::tx::face::TransactionsFace;
 use crate::location;
 use onode::{Class, Error, Result};
@@ -65,7 +65,7 @@ pub fn check_way(top: &Path, path: &Path) -> Result<()> {
 }
 
 fn check_no_link(path: &Path) -> Result<()> {
-    if path.is_symlink() {
+    if matches!(Host.entry(path), Ok(Some(Entry { kind: Kind::Link(_), .. }))) {
         let what = format!("cannot write to {}", path.display());
         let hint = "remove the link first, or name the place that it leads to";
         return Err(Error::new(Class::Exists, what, "a symbolic link stands there").hint(hint));
