@@ -283,7 +283,10 @@ typedef struct onode_damage {
 extern "C" {
 #endif // __cplusplus
 
-// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none;
+// if several processes do that at once, one of them makes it for all. They share it, but not with
+// those who only read it (`onode_open_volume` with O_RDONLY, commands), who are waited for up to
+// two seconds: EBUSY if they stay.
 // What is made in it belongs to the effective user and group of the process. No permissions are
 // asked for: whoever may write to the memory may read and change every file in it.
 //
@@ -730,11 +733,15 @@ int onode_tx_abort(struct onode_heap *transaction);
 // Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
 // "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
 // "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
-// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there; with O_SYNC every
-// call is durable when it returns, without it when `onode_fsync`, `onode_sync` or
-// `onode_close_volume` has returned. A volume that is open already gives EBUSY, unless it is on
-// memory. What is made in it belongs to the effective user and group of the process, and no
-// permissions are asked for.
+// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there, which only one of
+// several processes does; with O_SYNC every call is durable when it returns, without it when
+// `onode_fsync`, `onode_sync` or `onode_close_volume` has returned. What is made in it belongs to
+// the effective user and group of the process, and no permissions are asked for.
+//
+// A volume that is open already gives EBUSY, but any number may read one. One on memory is shared
+// by all who open it to change it, heaps among them; with O_RDONLY it is not, and who changes it
+// and who reads it keep each other out. Whoever changes it waits up to two seconds for those who
+// read it, commands among them.
 //
 // # Safety
 // `spec` is a string.

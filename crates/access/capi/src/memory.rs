@@ -44,7 +44,10 @@ pub(crate) unsafe fn owned_block(heap: &Heap, block: *mut c_void, bytes: usize) 
     Ok(memory)
 }
 
-/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none;
+/// if several processes do that at once, one of them makes it for all. They share it, but not with
+/// those who only read it (`onode_open_volume` with O_RDONLY, commands), who are waited for up to
+/// two seconds: EBUSY if they stay.
 /// What is made in it belongs to the effective user and group of the process. No permissions are
 /// asked for: whoever may write to the memory may read and change every file in it.
 ///

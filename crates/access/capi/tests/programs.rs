@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// Where cargo put the library that C programs link with.
 fn library() -> PathBuf {
@@ -31,6 +32,9 @@ fn compile(name: &str) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
 }
+
+/// Programs that several tests run.
+static TOGETHER: LazyLock<PathBuf> = LazyLock::new(|| compile("together"));
 
 /// A file in memory that is gone at the end.
 struct Place(PathBuf);
@@ -290,4 +294,17 @@ fn scrubs_in_c() {
     std::fs::write(&flash.0, &image).expect("written");
     run(&program, &[&on_flash, "damaged"]);
     run(&program, &[&memory.spec(), "none"]);
+}
+
+#[test]
+fn several_that_start_together_get_what_one_of_them_makes_in_c() {
+    for _ in 0..5 {
+        let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("begin-{name}")));
+        let [memory, flash, fast, big] = &places;
+        let at = |place: &Place| place.0.display().to_string();
+        let on_two = format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big));
+        for spec in [memory.spec(), format!("flash:{},size=24M", at(flash)), on_two] {
+            run(&TOGETHER, &[&spec, "begin"]);
+        }
+    }
 }

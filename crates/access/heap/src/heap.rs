@@ -55,7 +55,11 @@ impl Heap {
         if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
             let Caller { uid, gid, .. } = owner();
             let options = onode::CreateOptions { uid, gid, ..onode::CreateOptions::default() };
-            Volume::create(&spec, &options).map_err(failed)?;
+            match Volume::create(&spec, &options) {
+                // Somebody else made it meanwhile, and has it be used by all.
+                Err(error) if error.class == onode::Class::Exists => {}
+                made => made.map_err(failed)?,
+            }
         }
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
