@@ -609,7 +609,8 @@ ptrdiff_t onode_pread(struct onode_heap *heap,
                       size_t bytes,
                       uint64_t offset);
 
-// Writes where the descriptor stands, at the end with O_APPEND.
+// Writes where the descriptor stands. With O_APPEND that is the end of the file, found and written
+// to in one step: what several threads and processes append comes to lie behind one another.
 //
 // # Safety
 // `heap` is an open heap, and `from` has `bytes` bytes.

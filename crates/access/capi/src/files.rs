@@ -13,6 +13,7 @@ use onode_base::ErrorKind;
 use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
 use onode_heap::caller;
 use std::ffi::{c_char, c_int, c_long, c_void};
+use std::ops::Range;
 
 /// What `onode_stat_path` tells of a file.
 #[repr(C)]
@@ -105,16 +106,35 @@ unsafe fn read_at(opened: &OnodeHeap, file: &OpenFile, to: *mut c_void, bytes: u
     Ok(opened.system().read(file.inode, offset, buffer)?)
 }
 
-unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, bytes: usize, at: u64) -> Outcome<usize> {
-    if file.flags & libc::O_ACCMODE == libc::O_RDONLY {
-        return Err(Failure::new(ErrorKind::BadHandle, "the descriptor is for reading only"));
-    }
+/// Writes at a place, or behind whatever is there, and tells where that is; `None` if there was
+/// nothing to write.
+///
+/// # Safety
+/// `from` has `bytes` bytes.
+unsafe fn write_at(
+    opened: &OnodeHeap,
+    file: &OpenFile,
+    from: *const c_void,
+    bytes: usize,
+    at: Option<u64>,
+) -> Outcome<Option<Range<u64>>> {
+    check_written(file)?;
     if bytes == 0 {
-        return Ok(0);
+        return Ok(None);
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to read.
     let data = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.system().write(opened.files.user(), file.inode, at, data)?)
+    Ok(Some(match at {
+        Some(at) => at..at + opened.system().write(opened.files.user(), file.inode, at, data)? as u64,
+        None => opened.system().append(opened.files.user(), file.inode, data)?,
+    }))
+}
+
+fn check_written(file: &OpenFile) -> Outcome<()> {
+    if file.flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Err(Failure::new(ErrorKind::BadHandle, "the descriptor is for reading only"));
+    }
+    Ok(())
 }
 
 /// Reads from where the descriptor stands.
@@ -155,7 +175,8 @@ pub unsafe extern "C" fn onode_pread(
     })
 }
 
-/// Writes where the descriptor stands, at the end with O_APPEND.
+/// Writes where the descriptor stands. With O_APPEND that is the end of the file, found and written
+/// to in one step: what several threads and processes append comes to lie behind one another.
 ///
 /// # Safety
 /// `heap` is an open heap, and `from` has `bytes` bytes.
@@ -170,12 +191,12 @@ pub unsafe extern "C" fn onode_write(
         // SAFETY: the caller's promise.
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
-        let at =
-            if file.flags & libc::O_APPEND != 0 { opened.system().attributes(file.inode)?.size } else { file.offset };
+        let at = (file.flags & libc::O_APPEND == 0).then_some(file.offset);
         // SAFETY: the caller's promise.
-        let count = unsafe { write_at(opened, &file, from, bytes, at) }?;
-        opened.files.seek_to(descriptor, at + count as u64);
-        Ok(count as isize)
+        let written = unsafe { write_at(opened, &file, from, bytes, at) }?;
+        let Some(written) = written else { return Ok(0) };
+        opened.files.seek_to(descriptor, written.end);
+        Ok((written.end - written.start) as isize)
     })
 }
 
@@ -196,7 +217,8 @@ pub unsafe extern "C" fn onode_pwrite(
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         // SAFETY: the caller's promise.
-        Ok(unsafe { write_at(opened, &file, from, bytes, offset) }? as isize)
+        let written = unsafe { write_at(opened, &file, from, bytes, Some(offset)) }?;
+        Ok(written.map_or(0, |range| (range.end - range.start) as isize))
     })
 }
 

@@ -81,7 +81,7 @@ impl Adaptor {
         let appends = self.is_shared && owner.is_some() && asked.flags.0 & libc::O_APPEND != 0;
         let write = |caller: &Caller| {
             let written = match appends {
-                true => place.append(caller, inode, data),
+                true => place.append(caller, inode, data).map(|range| (range.end - range.start) as usize),
                 false => place.write(caller, inode, offset, data),
             };
             (written, caller.clone())
