@@ -6,11 +6,11 @@
 pub(crate) mod hints;
 
 use crate::arguments::{name_field, place_of, text_of};
-use crate::descriptors::OpenFile;
+use crate::descriptors::{OpenFile, at_path};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, files_of};
 use onode_base::ErrorKind;
-use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
+use onode_fs::{FileType, RenameFlags, SetAttributes};
 use onode_heap::caller;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ops::Range;
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn onode_stat_path(heap: *mut OnodeHeap, path: *const c_ch
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
         let files = opened.system();
-        let attributes = files.attributes(files.resolve(path, Follow::Yes)?)?;
+        let attributes = at_path(files, path, |inode| Ok(files.attributes(inode)?))?;
         // SAFETY: the caller's promise.
         *unsafe { place_of(stat) }? = Stat {
             inode: attributes.inode.0,
@@ -366,14 +366,16 @@ pub unsafe extern "C" fn onode_readdir(
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
         let files = opened.system();
-        let directory = files.resolve(path, Follow::Yes)?;
         let mut found = None;
-        files.read_directory(directory, cursor as u64, &mut |entry| {
-            let takes = found.is_none();
-            if takes {
-                found = Some(entry.clone());
-            }
-            takes
+        at_path(files, path, |directory| {
+            found = None;
+            Ok(files.read_directory(directory, cursor as u64, &mut |entry| {
+                let takes = found.is_none();
+                if takes {
+                    found = Some(entry.clone());
+                }
+                takes
+            })?)
         })?;
         let Some(entry) = found else { return Ok(0) };
         // SAFETY: the caller's promise.

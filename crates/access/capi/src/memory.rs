@@ -1,11 +1,11 @@
 //! Blocks, and the ways between blocks and files.
 
 use crate::arguments::text_of;
+use crate::descriptors::{TRIES, at_path};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{Held, InHeap, OnodeHeap, heap_of};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, RwLock, rank};
-use onode_fs::Follow;
 use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -310,8 +310,7 @@ pub unsafe extern "C" fn onode_map(heap: *mut OnodeHeap, path: *const c_char, by
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let inode = opened.heap.files().resolve(path, Follow::Yes)?;
-        let pointer = opened.map(inode, path)?;
+        let pointer = at_path(opened.heap.files(), path, |inode| opened.map(inode, path))?;
         // SAFETY: the caller's promise.
         if let Some(bytes) = unsafe { bytes.as_mut() } {
             *bytes = opened.mapped_bytes(pointer);

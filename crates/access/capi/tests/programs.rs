@@ -297,6 +297,19 @@ fn scrubs_in_c() {
 }
 
 #[test]
+fn several_that_do_the_same_at_once_in_c() {
+    let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("together-{name}")));
+    let [memory, flash, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    let on_two = format!("tier:{},{},fast-size=12M,size=64M", at(fast), at(big));
+    for spec in [memory.spec(), format!("flash:{},size=64M", at(flash)), on_two] {
+        for step in ["append", "create", "replace"] {
+            run(&TOGETHER, &[&spec, step]);
+        }
+    }
+}
+
+#[test]
 fn several_that_start_together_get_what_one_of_them_makes_in_c() {
     for _ in 0..5 {
         let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("begin-{name}")));
