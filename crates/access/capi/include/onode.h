@@ -6,6 +6,12 @@
  * A function that fails returns NULL or -1, sets errno, and onode_error() says why in words;
  * onode_errno() is the number once more, and onode_strerror() tells what a number means in general.
  * All functions may be called from any thread; a descriptor is used by one thread at a time.
+ *
+ * What is open belongs to the process that opened it. In a child that inherited it by fork(), after
+ * daemon() or in a pool of workers, every call fails with EPERM, and closing it returns 0, frees
+ * memory and touches neither the medium nor the lock of the parent. So open in the process that
+ * goes on, after daemon(): what was open before keeps a volume in use as long as a child that
+ * inherited it lives, for that child, too, unless the parent closes it or the child calls exec().
  */
 
 #ifndef ONODE_H
@@ -82,7 +88,8 @@ typedef struct onode_arena onode_arena;
 // Files that are open in this process: those of a heap of storage-class memory
 // (`onode_open_heap`), of a transaction (`onode_tx_begin`), of a volume on any device
 // (`onode_open_volume`), of a snapshot or of a clone (`onode_open_state`). A heap has memory
-// besides.
+// besides. It belongs to the process that opened it: in a child that inherited it by fork(2),
+// after daemon(3), too, every call fails with EPERM, and closing it only forgets it.
 typedef struct onode_heap onode_heap;
 
 // A table of slots: 2^30 of them, each empty or with a block of at most 4 GiB.

@@ -45,7 +45,10 @@ pub struct Saved {
 /// `arena` came from `onode_create_arena` or `onode_restore_arena` and was not closed, or is null.
 unsafe fn arena_of<'a>(arena: *const OnodeArena) -> Outcome<&'a OnodeArena> {
     // SAFETY: the caller's promise.
-    unsafe { arena.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no arena: the pointer is NULL"))
+    let opened = unsafe { arena.as_ref() };
+    let opened = opened.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no arena: the pointer is NULL"))?;
+    opened.arena.heap().opener().check()?;
+    Ok(opened)
 }
 
 fn boxed(arena: Arena) -> *mut OnodeArena {
@@ -107,6 +110,11 @@ pub unsafe extern "C" fn onode_restore_arena(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_arena(arena: *mut OnodeArena) -> c_int {
     answer(|| {
+        // SAFETY: the caller's promise.
+        if unsafe { arena.as_ref() }.is_some_and(|opened| !opened.arena.heap().opener().is_here()) {
+            // What is behind it is the parent's.
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         unsafe { arena_of(arena) }?;
         // SAFETY: the pointer came from a box, and this is the last use of it.

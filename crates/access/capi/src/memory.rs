@@ -3,7 +3,7 @@
 use crate::arguments::text_of;
 use crate::descriptors::{TRIES, at_path};
 use crate::error::{Failure, Outcome, answer};
-use crate::handle::{Held, InHeap, OnodeHeap, heap_of};
+use crate::handle::{Held, InHeap, OnodeHeap, heap_of, is_forgotten};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, RwLock, rank};
 use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
         // SAFETY: the caller's promise.
         let spec = unsafe { text_of(spec) }?;
         let heap = Heap::open(&String::from_utf8_lossy(spec))?;
-        Ok(OnodeHeap::handed_out(Held::Memory { heap, mappings: Mutex::default() }))
+        OnodeHeap::handed_out(Held::Memory { heap, mappings: Mutex::default() })
     })
 }
 
@@ -70,13 +70,20 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
     answer(|| {
+        let no_more_in_use = || {
+            let mut used = USED.write();
+            if *used == heap as usize {
+                *used = 0;
+            }
+        };
+        // SAFETY: the caller's promise.
+        if unsafe { is_forgotten(heap) } {
+            no_more_in_use();
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         unsafe { heap_of(heap) }?;
-        let mut used = USED.write();
-        if *used == heap as usize {
-            *used = 0;
-        }
-        drop(used);
+        no_more_in_use();
         // SAFETY: the pointer came from a box, and this is the last use of it.
         let opened = unsafe { Box::from_raw(heap) };
         opened.files.close_all(opened.system());

@@ -17,7 +17,7 @@ pub(crate) mod streams;
 
 use crate::arguments::{text_of, words_of};
 use crate::error::{Failure, Outcome, answer};
-use crate::handle::{Held, OnodeHeap, files_of, volume_of};
+use crate::handle::{Held, OnodeHeap, files_of, is_forgotten, volume_of};
 use crate::volumes::clones::clones_of;
 use crate::volumes::snapshots::snapshots_of;
 use onode::{Class, CreateOptions, FileSystem, MountOptions, Spec, Volume};
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn onode_open_volume(spec: *const c_char, flags: c_int) ->
         // SAFETY: the caller's promise.
         let text = OsStr::from_bytes(unsafe { text_of(spec) }?);
         let volume = opened(text, flags, mount_options(flags), &Volume::create)?;
-        Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
+        OnodeHeap::handed_out(Held::Volume(Arc::new(volume)))
     })
 }
 
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn onode_open_state(volume: *mut OnodeHeap, name: *const c
         // SAFETY: the caller's promise.
         let (volume, name) = unsafe { (volume_of(volume)?, words_of(name)?) };
         let files = state_files(volume, name)?;
-        Ok(OnodeHeap::handed_out(Held::State { files, _of: Arc::clone(volume) }))
+        OnodeHeap::handed_out(Held::State { files, _of: Arc::clone(volume) })
     })
 }
 
@@ -166,6 +166,10 @@ pub unsafe extern "C" fn onode_tick(volume: *mut OnodeHeap) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_volume(volume: *mut OnodeHeap) -> c_int {
     answer(|| {
+        // SAFETY: the caller's promise.
+        if unsafe { is_forgotten(volume) } {
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         match &unsafe { files_of(volume) }?.held {
             Held::Volume(opened) if Arc::strong_count(opened) > 1 => {

@@ -321,3 +321,16 @@ fn several_that_start_together_get_what_one_of_them_makes_in_c() {
         }
     }
 }
+
+#[test]
+fn a_handle_belongs_to_the_process_that_opened_it_in_c() {
+    let program = compile("fork");
+    let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("fork-{name}")));
+    let [memory, flash, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    run(&program, &[&memory.spec(), "heap"]);
+    let on_two = format!("tier:{},{},fast-size=12M,size=64M", at(fast), at(big));
+    for spec in [format!("flash:{},size=64M", at(flash)), on_two] {
+        run(&program, &[&spec, "volume"]);
+    }
+}
