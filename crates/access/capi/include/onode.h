@@ -652,7 +652,7 @@ int onode_truncate(struct onode_heap *heap, int descriptor, uint64_t size);
 // `heap` is an open heap.
 int onode_fsync(struct onode_heap *heap, int descriptor);
 
-// Removes the name of a file.
+// Removes the name of a file; EISDIR for a directory.
 //
 // # Safety
 // As [`onode_open`].
@@ -663,6 +663,12 @@ int onode_unlink(struct onode_heap *heap, const char *path);
 // # Safety
 // As [`onode_open`].
 int onode_mkdir(struct onode_heap *heap, const char *path, uint32_t mode);
+
+// Removes a directory. ENOTEMPTY if anything is in it, ENOTDIR for a file.
+//
+// # Safety
+// As [`onode_open`].
+int onode_rmdir(struct onode_heap *heap, const char *path);
 
 // Gives a file another name, in place of what has it.
 //

@@ -277,7 +277,7 @@ pub unsafe extern "C" fn onode_fsync(heap: *mut OnodeHeap, descriptor: c_int) ->
     })
 }
 
-/// Removes the name of a file.
+/// Removes the name of a file; EISDIR for a directory.
 ///
 /// # Safety
 /// As [`onode_open`].
@@ -305,6 +305,21 @@ pub unsafe extern "C" fn onode_mkdir(heap: *mut OnodeHeap, path: *const c_char, 
         let (parent, name) = files.resolve_parent(path)?;
         let made = files.make_directory(&caller(), parent, name, (mode & 0o7777) as u16)?;
         files.forget(made.inode, 1);
+        Ok(0)
+    })
+}
+
+/// Removes a directory. ENOTEMPTY if anything is in it, ENOTDIR for a file.
+///
+/// # Safety
+/// As [`onode_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_rmdir(heap: *mut OnodeHeap, path: *const c_char) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let (parent, name) = opened.system().resolve_parent(path)?;
+        opened.system().remove_directory(parent, name)?;
         Ok(0)
     })
 }
