@@ -639,7 +639,7 @@ ptrdiff_t onode_pwrite(struct onode_heap *heap,
 // `heap` is an open heap.
 int64_t onode_lseek(struct onode_heap *heap, int descriptor, int64_t offset, int whence);
 
-// Sets the size of an open file.
+// Sets the size of an open file. EBADF if the descriptor is for reading only.
 //
 // # Safety
 // `heap` is an open heap.

@@ -245,7 +245,7 @@ pub unsafe extern "C" fn onode_lseek(heap: *mut OnodeHeap, descriptor: c_int, of
     })
 }
 
-/// Sets the size of an open file.
+/// Sets the size of an open file. EBADF if the descriptor is for reading only.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -255,6 +255,7 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
         // SAFETY: the caller's promise.
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
+        check_written(&file)?;
         let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
         opened.system().set_attributes(opened.files.user(), file.inode, &change)?;
         Ok(0)
