@@ -301,7 +301,9 @@ extern "C" {
 // `spec` is a string.
 struct onode_heap *onode_open_heap(const char *spec);
 
-// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+// Closes a heap: descriptors are closed, and blocks that no file has are gone. It stays open as it
+// is and this fails with EBUSY as long as tables of slots, arenas or transactions of it are open.
+// After any other failure the pointer is none any more.
 //
 // # Safety
 // `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.

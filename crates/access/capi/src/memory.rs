@@ -63,7 +63,9 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
     })
 }
 
-/// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+/// Closes a heap: descriptors are closed, and blocks that no file has are gone. It stays open as it
+/// is and this fails with EBUSY as long as tables of slots, arenas or transactions of it are open.
+/// After any other failure the pointer is none any more.
 ///
 /// # Safety
 /// `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.
@@ -82,7 +84,11 @@ pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
             return Ok(0);
         }
         // SAFETY: the caller's promise.
-        unsafe { heap_of(heap) }?;
+        let opened = unsafe { heap_of(heap) }?;
+        if opened.heap.users() > 1 + opened.mappings.lock().values().map(Vec::len).sum::<usize>() {
+            let words = "tables of slots, arenas or transactions of the heap are open";
+            return Err(Failure::new(ErrorKind::Busy, words));
+        }
         no_more_in_use();
         // SAFETY: the pointer came from a box, and this is the last use of it.
         let opened = unsafe { Box::from_raw(heap) };
