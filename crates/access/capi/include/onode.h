@@ -560,7 +560,8 @@ int onode_arena_copy_ahead(struct onode_arena *arena);
 int onode_arena_freeze(struct onode_arena *arena);
 
 // The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
-// on return.
+// on return. If `name` can be none (EINVAL, ENAMETOOLONG) the image stays frozen; after any other
+// failure it is given up, and the next one has what it had.
 //
 // # Safety
 // As [`onode_checkpoint`].

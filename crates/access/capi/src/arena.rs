@@ -272,7 +272,8 @@ pub unsafe extern "C" fn onode_arena_freeze(arena: *mut OnodeArena) -> c_int {
 }
 
 /// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
-/// on return.
+/// on return. If `name` can be none (EINVAL, ENAMETOOLONG) the image stays frozen; after any other
+/// failure it is given up, and the next one has what it had.
 ///
 /// # Safety
 /// As [`onode_checkpoint`].
@@ -281,6 +282,7 @@ pub unsafe extern "C" fn onode_arena_commit(arena: *mut OnodeArena, name: *const
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, name) = unsafe { (arena_of(arena)?, text_of(name)?) };
+        Arena::check_name_of_checkpoint(name)?;
         let frozen = opened.frozen.lock().take();
         let frozen = frozen.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no image of the arena is frozen"))?;
         let report = frozen.commit(name)?;

@@ -35,6 +35,7 @@ fn compile(name: &str) -> PathBuf {
 
 /// Programs that several tests run.
 static TOGETHER: LazyLock<PathBuf> = LazyLock::new(|| compile("together"));
+static REFUSED: LazyLock<PathBuf> = LazyLock::new(|| compile("refused"));
 
 /// A file in memory that is gone at the end.
 struct Place(PathBuf);
@@ -319,6 +320,19 @@ fn several_that_start_together_get_what_one_of_them_makes_in_c() {
         for spec in [memory.spec(), format!("flash:{},size=24M", at(flash)), on_two] {
             run(&TOGETHER, &[&spec, "begin"]);
         }
+    }
+}
+
+#[test]
+fn what_is_refused_stays_as_it_was_in_c() {
+    let (memory, flash) = (Place::new("refused-memory"), Place::new("refused-flash"));
+    let on_flash = format!("flash:{},size=24M", flash.0.display());
+    for step in ["truncate", "directories"] {
+        run(&REFUSED, &[&memory.spec(), step]);
+        run(&REFUSED, &[&on_flash, step]);
+    }
+    for step in ["close", "commit"] {
+        run(&REFUSED, &[&memory.spec(), step]);
     }
 }
 
