@@ -384,8 +384,10 @@ int onode_mm_to_file(struct onode_heap *heap,
 // The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
 // the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
 // `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
-// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
-// the file and the descriptor are as they were.
+// together first, where it is: it stays the same file, and a hole becomes zeros. With ONODE_DROP
+// the name of a file that was renamed since it was opened, or opened by a symbolic link, is looked
+// for among all files of the heap; ENOENT if it has none, EBUSY if it has several. If the call
+// fails the file and the descriptor are as they were.
 //
 // # Safety
 // `heap` is an open heap.

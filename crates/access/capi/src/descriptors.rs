@@ -41,7 +41,8 @@ pub(crate) struct Files {
 pub(crate) struct OpenFile {
     pub(crate) inode: InodeNumber,
     handle: FileHandle,
-    path: Vec<u8>,
+    /// By which it was opened.
+    pub(crate) path: Vec<u8>,
     /// Where the next read or write begins.
     pub(crate) offset: u64,
     /// As for `open(2)`.
@@ -94,14 +95,28 @@ impl Files {
         }
     }
 
-    /// The path of an open file, if it still leads there.
+    /// The path of an open file as it is now, no symbolic link at its end.
     pub(crate) fn path_of(&self, files: &FileSystem, descriptor: c_int) -> Outcome<Vec<u8>> {
         let file = self.get(descriptor)?;
-        if files.resolve(&file.path, Follow::Yes)? != file.inode {
-            let words = format!("{} is another file by now", String::from_utf8_lossy(&file.path));
-            return Err(Failure::new(ErrorKind::Stale, words));
+        if files.resolve(&file.path, Follow::No).is_ok_and(|found| found == file.inode) {
+            return Ok(file.path);
         }
-        Ok(file.path)
+        let mut found = None;
+        let walked = files.walk(b"/", &mut |path, attributes| {
+            if attributes.inode != file.inode {
+                return Ok(true);
+            }
+            found = Some(path.to_vec());
+            // No error: it ends the walk.
+            Err(onode_fs::Error::new(ErrorKind::Exists, "found"))
+        });
+        if let (None, Err(error)) = (&found, walked) {
+            return Err(error.into());
+        }
+        found.ok_or_else(|| {
+            let path = String::from_utf8_lossy(&file.path);
+            Failure::new(ErrorKind::NotFound, format!("what was opened as {path} has no name any more"))
+        })
     }
 
     /// Opens the file at a path, and makes it if there is none and the flags say so, whatever

@@ -284,8 +284,10 @@ pub unsafe extern "C" fn onode_mm_to_file(
 /// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
 /// the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
 /// `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
-/// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
-/// the file and the descriptor are as they were.
+/// together first, where it is: it stays the same file, and a hole becomes zeros. With ONODE_DROP
+/// the name of a file that was renamed since it was opened, or opened by a symbolic link, is looked
+/// for among all files of the heap; ENOENT if it has none, EBUSY if it has several. If the call
+/// fails the file and the descriptor are as they were.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -294,20 +296,13 @@ pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_in
     answer(|| {
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
-        let path = opened.files.path_of(opened.heap.files(), descriptor)?;
-        let (inode, handle) = opened.files.handle_of(descriptor)?;
         if flags == ONODE_DROP {
-            let block = match opened.heap.open_file_to_mm(&path, handle) {
-                Err(error) if error.kind == ErrorKind::Invalid => {
-                    opened.heap.compact(&path)?;
-                    opened.heap.open_file_to_mm(&path, handle)?
-                }
-                other => other?,
-            };
+            let block = opened.taken(descriptor)?;
             opened.files.forget(descriptor);
             return Ok(block.into_raw().as_ptr().cast());
         }
-        opened.map(inode, &path)
+        let file = opened.files.get(descriptor)?;
+        opened.map(file.inode, &file.path)
     })
 }
 
@@ -349,6 +344,27 @@ pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) 
 }
 
 impl InHeap<'_> {
+    /// The block of an open file, which is removed.
+    fn taken(&self, descriptor: c_int) -> Outcome<Block> {
+        let (_, handle) = self.files.handle_of(descriptor)?;
+        let mut tries = 1..TRIES;
+        loop {
+            let path = self.files.path_of(self.heap.files(), descriptor)?;
+            let block = match self.heap.open_file_to_mm(&path, handle) {
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    self.heap.compact(&path).and_then(|()| self.heap.open_file_to_mm(&path, handle))
+                }
+                other => other,
+            };
+            match block {
+                // Renamed since its name was found.
+                Err(error)
+                    if matches!(error.kind, ErrorKind::Stale | ErrorKind::NotFound) && tries.next().is_some() => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
     fn map(&self, inode: InodeNumber, path: &[u8]) -> Outcome<*mut c_void> {
         let mapping = self.heap.map_whole(inode, path)?;
         let pointer = mapping.as_ptr().as_ptr();

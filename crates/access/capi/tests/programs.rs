@@ -337,6 +337,18 @@ fn what_is_refused_stays_as_it_was_in_c() {
 }
 
 #[test]
+fn an_open_file_becomes_memory_whatever_its_name_is_by_now_in_c() {
+    let memory = Place::new("renamed");
+    run(&REFUSED, &[&memory.spec(), "rename"]);
+    let heap = onode_heap::Heap::open(&memory.spec()).expect("it opens");
+    let made =
+        heap.files().make_symbolic_link(&onode_heap::caller(), onode_heap::InodeNumber::ROOT, b"link", b"target");
+    made.expect("there is none");
+    heap.close().expect("closed");
+    run(&REFUSED, &[&memory.spec(), "link"]);
+}
+
+#[test]
 fn a_handle_belongs_to_the_process_that_opened_it_in_c() {
     let program = compile("fork");
     let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("fork-{name}")));
