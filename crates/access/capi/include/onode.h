@@ -6,6 +6,12 @@
  * A function that fails returns NULL or -1, sets errno, and onode_error() says why in words;
  * onode_errno() is the number once more, and onode_strerror() tells what a number means in general.
  * All functions may be called from any thread; a descriptor is used by one thread at a time.
+ *
+ * What is open belongs to the process that opened it. In a child that inherited it by fork(), after
+ * daemon() or in a pool of workers, every call fails with EPERM, and closing it returns 0, frees
+ * memory and touches neither the medium nor the lock of the parent. So open in the process that
+ * goes on, after daemon(): what was open before keeps a volume in use as long as a child that
+ * inherited it lives, for that child, too, unless the parent closes it or the child calls exec().
  */
 
 #ifndef ONODE_H
@@ -82,7 +88,8 @@ typedef struct onode_arena onode_arena;
 // Files that are open in this process: those of a heap of storage-class memory
 // (`onode_open_heap`), of a transaction (`onode_tx_begin`), of a volume on any device
 // (`onode_open_volume`), of a snapshot or of a clone (`onode_open_state`). A heap has memory
-// besides.
+// besides. It belongs to the process that opened it: in a child that inherited it by fork(2),
+// after daemon(3), too, every call fails with EPERM, and closing it only forgets it.
 typedef struct onode_heap onode_heap;
 
 // A table of slots: 2^30 of them, each empty or with a block of at most 4 GiB.
@@ -283,7 +290,10 @@ typedef struct onode_damage {
 extern "C" {
 #endif // __cplusplus
 
-// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none;
+// if several processes do that at once, one of them makes it for all. They share it, but not with
+// those who only read it (`onode_open_volume` with O_RDONLY, commands), who are waited for up to
+// two seconds: EBUSY if they stay.
 // What is made in it belongs to the effective user and group of the process. No permissions are
 // asked for: whoever may write to the memory may read and change every file in it.
 //
@@ -291,7 +301,9 @@ extern "C" {
 // `spec` is a string.
 struct onode_heap *onode_open_heap(const char *spec);
 
-// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+// Closes a heap: descriptors are closed, and blocks that no file has are gone. It stays open as it
+// is and this fails with EBUSY as long as tables of slots, arenas or transactions of it are open.
+// After any other failure the pointer is none any more.
 //
 // # Safety
 // `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.
@@ -372,8 +384,10 @@ int onode_mm_to_file(struct onode_heap *heap,
 // The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
 // the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
 // `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
-// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
-// the file and the descriptor are as they were.
+// together first, where it is: it stays the same file, and a hole becomes zeros. With ONODE_DROP
+// the name of a file that was renamed since it was opened, or opened by a symbolic link, is looked
+// for among all files of the heap; ENOENT if it has none, EBUSY if it has several. If the call
+// fails the file and the descriptor are as they were.
 //
 // # Safety
 // `heap` is an open heap.
@@ -548,7 +562,8 @@ int onode_arena_copy_ahead(struct onode_arena *arena);
 int onode_arena_freeze(struct onode_arena *arena);
 
 // The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
-// on return.
+// on return. If `name` can be none (EINVAL, ENAMETOOLONG) the image stays frozen; after any other
+// failure it is given up, and the next one has what it had.
 //
 // # Safety
 // As [`onode_checkpoint`].
@@ -606,7 +621,8 @@ ptrdiff_t onode_pread(struct onode_heap *heap,
                       size_t bytes,
                       uint64_t offset);
 
-// Writes where the descriptor stands, at the end with O_APPEND.
+// Writes where the descriptor stands. With O_APPEND that is the end of the file, found and written
+// to in one step: what several threads and processes append comes to lie behind one another.
 //
 // # Safety
 // `heap` is an open heap, and `from` has `bytes` bytes.
@@ -628,7 +644,7 @@ ptrdiff_t onode_pwrite(struct onode_heap *heap,
 // `heap` is an open heap.
 int64_t onode_lseek(struct onode_heap *heap, int descriptor, int64_t offset, int whence);
 
-// Sets the size of an open file.
+// Sets the size of an open file. EBADF if the descriptor is for reading only.
 //
 // # Safety
 // `heap` is an open heap.
@@ -641,7 +657,7 @@ int onode_truncate(struct onode_heap *heap, int descriptor, uint64_t size);
 // `heap` is an open heap.
 int onode_fsync(struct onode_heap *heap, int descriptor);
 
-// Removes the name of a file.
+// Removes the name of a file; EISDIR for a directory.
 //
 // # Safety
 // As [`onode_open`].
@@ -652,6 +668,12 @@ int onode_unlink(struct onode_heap *heap, const char *path);
 // # Safety
 // As [`onode_open`].
 int onode_mkdir(struct onode_heap *heap, const char *path, uint32_t mode);
+
+// Removes a directory. ENOTEMPTY if anything is in it, ENOTDIR for a file.
+//
+// # Safety
+// As [`onode_open`].
+int onode_rmdir(struct onode_heap *heap, const char *path);
 
 // Gives a file another name, in place of what has it.
 //
@@ -730,11 +752,15 @@ int onode_tx_abort(struct onode_heap *transaction);
 // Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
 // "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
 // "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
-// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there; with O_SYNC every
-// call is durable when it returns, without it when `onode_fsync`, `onode_sync` or
-// `onode_close_volume` has returned. A volume that is open already gives EBUSY, unless it is on
-// memory. What is made in it belongs to the effective user and group of the process, and no
-// permissions are asked for.
+// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there, which only one of
+// several processes does; with O_SYNC every call is durable when it returns, without it when
+// `onode_fsync`, `onode_sync` or `onode_close_volume` has returned. What is made in it belongs to
+// the effective user and group of the process, and no permissions are asked for.
+//
+// A volume that is open already gives EBUSY, but any number may read one. One on memory is shared
+// by all who open it to change it, heaps among them; with O_RDONLY it is not, and who changes it
+// and who reads it keep each other out. Whoever changes it waits up to two seconds for those who
+// read it, commands among them.
 //
 // # Safety
 // `spec` is a string.

@@ -45,7 +45,10 @@ pub struct Saved {
 /// `arena` came from `onode_create_arena` or `onode_restore_arena` and was not closed, or is null.
 unsafe fn arena_of<'a>(arena: *const OnodeArena) -> Outcome<&'a OnodeArena> {
     // SAFETY: the caller's promise.
-    unsafe { arena.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no arena: the pointer is NULL"))
+    let opened = unsafe { arena.as_ref() };
+    let opened = opened.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no arena: the pointer is NULL"))?;
+    opened.arena.heap().opener().check()?;
+    Ok(opened)
 }
 
 fn boxed(arena: Arena) -> *mut OnodeArena {
@@ -107,6 +110,11 @@ pub unsafe extern "C" fn onode_restore_arena(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_arena(arena: *mut OnodeArena) -> c_int {
     answer(|| {
+        // SAFETY: the caller's promise.
+        if unsafe { arena.as_ref() }.is_some_and(|opened| !opened.arena.heap().opener().is_here()) {
+            // What is behind it is the parent's.
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         unsafe { arena_of(arena) }?;
         // SAFETY: the pointer came from a box, and this is the last use of it.
@@ -264,7 +272,8 @@ pub unsafe extern "C" fn onode_arena_freeze(arena: *mut OnodeArena) -> c_int {
 }
 
 /// The third step: makes the frozen image the checkpoint `name`, while the program goes on; durable
-/// on return.
+/// on return. If `name` can be none (EINVAL, ENAMETOOLONG) the image stays frozen; after any other
+/// failure it is given up, and the next one has what it had.
 ///
 /// # Safety
 /// As [`onode_checkpoint`].
@@ -273,6 +282,7 @@ pub unsafe extern "C" fn onode_arena_commit(arena: *mut OnodeArena, name: *const
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, name) = unsafe { (arena_of(arena)?, text_of(name)?) };
+        Arena::check_name_of_checkpoint(name)?;
         let frozen = opened.frozen.lock().take();
         let frozen = frozen.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no image of the arena is frozen"))?;
         let report = frozen.commit(name)?;

@@ -11,6 +11,25 @@ use onode_heap::{Caller, caller};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
+/// How often a file is looked for at a path where somebody else removes or replaces it.
+pub(crate) const TRIES: u32 = 100;
+
+/// Does something with the file at a path. Where somebody replaces it by a rename there is always
+/// one, but the one that was found may be gone before anything is done with it.
+pub(crate) fn at_path<T>(
+    files: &FileSystem,
+    path: &[u8],
+    mut act: impl FnMut(InodeNumber) -> Outcome<T>,
+) -> Outcome<T> {
+    let mut tries = 1..TRIES;
+    loop {
+        match files.resolve(path, Follow::Yes).map_err(Failure::from).and_then(&mut act) {
+            Err(error) if error.is(ErrorKind::Stale) && tries.next().is_some() => {}
+            other => return other,
+        }
+    }
+}
+
 /// Open files, and who opened the heap.
 pub(crate) struct Files {
     open: Mutex<BTreeMap<c_int, OpenFile>, rank::CFiles>,
@@ -22,7 +41,8 @@ pub(crate) struct Files {
 pub(crate) struct OpenFile {
     pub(crate) inode: InodeNumber,
     handle: FileHandle,
-    path: Vec<u8>,
+    /// By which it was opened.
+    pub(crate) path: Vec<u8>,
     /// Where the next read or write begins.
     pub(crate) offset: u64,
     /// As for `open(2)`.
@@ -75,17 +95,45 @@ impl Files {
         }
     }
 
-    /// The path of an open file, if it still leads there.
+    /// The path of an open file as it is now, no symbolic link at its end.
     pub(crate) fn path_of(&self, files: &FileSystem, descriptor: c_int) -> Outcome<Vec<u8>> {
         let file = self.get(descriptor)?;
-        if files.resolve(&file.path, Follow::Yes)? != file.inode {
-            let words = format!("{} is another file by now", String::from_utf8_lossy(&file.path));
-            return Err(Failure::new(ErrorKind::Stale, words));
+        if files.resolve(&file.path, Follow::No).is_ok_and(|found| found == file.inode) {
+            return Ok(file.path);
         }
-        Ok(file.path)
+        let mut found = None;
+        let walked = files.walk(b"/", &mut |path, attributes| {
+            if attributes.inode != file.inode {
+                return Ok(true);
+            }
+            found = Some(path.to_vec());
+            // No error: it ends the walk.
+            Err(onode_fs::Error::new(ErrorKind::Exists, "found"))
+        });
+        if let (None, Err(error)) = (&found, walked) {
+            return Err(error.into());
+        }
+        found.ok_or_else(|| {
+            let path = String::from_utf8_lossy(&file.path);
+            Failure::new(ErrorKind::NotFound, format!("what was opened as {path} has no name any more"))
+        })
     }
 
+    /// Opens the file at a path, and makes it if there is none and the flags say so, whatever
+    /// others do to its name meanwhile.
     pub(crate) fn open_path(&self, files: &FileSystem, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
+        let mut tries = 1..TRIES;
+        loop {
+            match self.open_or_make(files, path, flags, mode) {
+                Err(error) if error.is(ErrorKind::Stale) && tries.next().is_some() => {}
+                // Somebody else has just made it, which is as good.
+                Err(error) if error.is(ErrorKind::Exists) && flags & libc::O_EXCL == 0 && tries.next().is_some() => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn open_or_make(&self, files: &FileSystem, path: &[u8], flags: c_int, mode: u32) -> Outcome<c_int> {
         let inode = match files.resolve(path, Follow::Yes) {
             Ok(_) if flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0 => {
                 return Err(Failure::new(ErrorKind::Exists, format!("{} exists", String::from_utf8_lossy(path))));

@@ -66,6 +66,11 @@ impl Failure {
         Self { number: kind.errno(), words: words.into() }
     }
 
+    /// Whether it is of that kind, as far as its number tells.
+    pub(crate) fn is(&self, kind: ErrorKind) -> bool {
+        self.number == kind.errno()
+    }
+
     /// The program itself ended it; how things stand now.
     pub(crate) fn stopped(words: impl Into<String>) -> Self {
         Self { number: libc::ECANCELED, words: words.into() }

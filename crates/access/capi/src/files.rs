@@ -6,13 +6,14 @@
 pub(crate) mod hints;
 
 use crate::arguments::{name_field, place_of, text_of};
-use crate::descriptors::OpenFile;
+use crate::descriptors::{OpenFile, at_path};
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, files_of};
 use onode_base::ErrorKind;
-use onode_fs::{FileType, Follow, RenameFlags, SetAttributes};
+use onode_fs::{FileType, RenameFlags, SetAttributes};
 use onode_heap::caller;
 use std::ffi::{c_char, c_int, c_long, c_void};
+use std::ops::Range;
 
 /// What `onode_stat_path` tells of a file.
 #[repr(C)]
@@ -105,16 +106,35 @@ unsafe fn read_at(opened: &OnodeHeap, file: &OpenFile, to: *mut c_void, bytes: u
     Ok(opened.system().read(file.inode, offset, buffer)?)
 }
 
-unsafe fn write_at(opened: &OnodeHeap, file: &OpenFile, from: *const c_void, bytes: usize, at: u64) -> Outcome<usize> {
-    if file.flags & libc::O_ACCMODE == libc::O_RDONLY {
-        return Err(Failure::new(ErrorKind::BadHandle, "the descriptor is for reading only"));
-    }
+/// Writes at a place, or behind whatever is there, and tells where that is; `None` if there was
+/// nothing to write.
+///
+/// # Safety
+/// `from` has `bytes` bytes.
+unsafe fn write_at(
+    opened: &OnodeHeap,
+    file: &OpenFile,
+    from: *const c_void,
+    bytes: usize,
+    at: Option<u64>,
+) -> Outcome<Option<Range<u64>>> {
+    check_written(file)?;
     if bytes == 0 {
-        return Ok(0);
+        return Ok(None);
     }
     // SAFETY: the caller of the C function gives `bytes` bytes to read.
     let data = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes.min(isize::MAX as usize)) };
-    Ok(opened.system().write(opened.files.user(), file.inode, at, data)?)
+    Ok(Some(match at {
+        Some(at) => at..at + opened.system().write(opened.files.user(), file.inode, at, data)? as u64,
+        None => opened.system().append(opened.files.user(), file.inode, data)?,
+    }))
+}
+
+fn check_written(file: &OpenFile) -> Outcome<()> {
+    if file.flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Err(Failure::new(ErrorKind::BadHandle, "the descriptor is for reading only"));
+    }
+    Ok(())
 }
 
 /// Reads from where the descriptor stands.
@@ -155,7 +175,8 @@ pub unsafe extern "C" fn onode_pread(
     })
 }
 
-/// Writes where the descriptor stands, at the end with O_APPEND.
+/// Writes where the descriptor stands. With O_APPEND that is the end of the file, found and written
+/// to in one step: what several threads and processes append comes to lie behind one another.
 ///
 /// # Safety
 /// `heap` is an open heap, and `from` has `bytes` bytes.
@@ -170,12 +191,12 @@ pub unsafe extern "C" fn onode_write(
         // SAFETY: the caller's promise.
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
-        let at =
-            if file.flags & libc::O_APPEND != 0 { opened.system().attributes(file.inode)?.size } else { file.offset };
+        let at = (file.flags & libc::O_APPEND == 0).then_some(file.offset);
         // SAFETY: the caller's promise.
-        let count = unsafe { write_at(opened, &file, from, bytes, at) }?;
-        opened.files.seek_to(descriptor, at + count as u64);
-        Ok(count as isize)
+        let written = unsafe { write_at(opened, &file, from, bytes, at) }?;
+        let Some(written) = written else { return Ok(0) };
+        opened.files.seek_to(descriptor, written.end);
+        Ok((written.end - written.start) as isize)
     })
 }
 
@@ -196,7 +217,8 @@ pub unsafe extern "C" fn onode_pwrite(
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
         // SAFETY: the caller's promise.
-        Ok(unsafe { write_at(opened, &file, from, bytes, offset) }? as isize)
+        let written = unsafe { write_at(opened, &file, from, bytes, Some(offset)) }?;
+        Ok(written.map_or(0, |range| (range.end - range.start) as isize))
     })
 }
 
@@ -223,7 +245,7 @@ pub unsafe extern "C" fn onode_lseek(heap: *mut OnodeHeap, descriptor: c_int, of
     })
 }
 
-/// Sets the size of an open file.
+/// Sets the size of an open file. EBADF if the descriptor is for reading only.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -233,6 +255,7 @@ pub unsafe extern "C" fn onode_truncate(heap: *mut OnodeHeap, descriptor: c_int,
         // SAFETY: the caller's promise.
         let opened = unsafe { files_of(heap) }?;
         let file = opened.files.get(descriptor)?;
+        check_written(&file)?;
         let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
         opened.system().set_attributes(opened.files.user(), file.inode, &change)?;
         Ok(0)
@@ -255,7 +278,7 @@ pub unsafe extern "C" fn onode_fsync(heap: *mut OnodeHeap, descriptor: c_int) ->
     })
 }
 
-/// Removes the name of a file.
+/// Removes the name of a file; EISDIR for a directory.
 ///
 /// # Safety
 /// As [`onode_open`].
@@ -287,6 +310,21 @@ pub unsafe extern "C" fn onode_mkdir(heap: *mut OnodeHeap, path: *const c_char, 
     })
 }
 
+/// Removes a directory. ENOTEMPTY if anything is in it, ENOTDIR for a file.
+///
+/// # Safety
+/// As [`onode_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn onode_rmdir(heap: *mut OnodeHeap, path: *const c_char) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
+        let (parent, name) = opened.system().resolve_parent(path)?;
+        opened.system().remove_directory(parent, name)?;
+        Ok(0)
+    })
+}
+
 /// Gives a file another name, in place of what has it.
 ///
 /// # Safety
@@ -314,7 +352,7 @@ pub unsafe extern "C" fn onode_stat_path(heap: *mut OnodeHeap, path: *const c_ch
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
         let files = opened.system();
-        let attributes = files.attributes(files.resolve(path, Follow::Yes)?)?;
+        let attributes = at_path(files, path, |inode| Ok(files.attributes(inode)?))?;
         // SAFETY: the caller's promise.
         *unsafe { place_of(stat) }? = Stat {
             inode: attributes.inode.0,
@@ -344,14 +382,16 @@ pub unsafe extern "C" fn onode_readdir(
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (files_of(heap)?, text_of(path)?) };
         let files = opened.system();
-        let directory = files.resolve(path, Follow::Yes)?;
         let mut found = None;
-        files.read_directory(directory, cursor as u64, &mut |entry| {
-            let takes = found.is_none();
-            if takes {
-                found = Some(entry.clone());
-            }
-            takes
+        at_path(files, path, |directory| {
+            found = None;
+            Ok(files.read_directory(directory, cursor as u64, &mut |entry| {
+                let takes = found.is_none();
+                if takes {
+                    found = Some(entry.clone());
+                }
+                takes
+            })?)
         })?;
         let Some(entry) = found else { return Ok(0) };
         // SAFETY: the caller's promise.

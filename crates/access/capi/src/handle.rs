@@ -6,7 +6,7 @@ use onode::Volume;
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, rank};
 use onode_fs::FileSystem;
-use onode_heap::{Heap, Mapping, UserTransaction};
+use onode_heap::{Heap, Mapping, Opener, UserTransaction};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,10 +16,12 @@ pub(crate) type Mappings = Mutex<HashMap<usize, Vec<Mapping>>, rank::CMappings>;
 /// Files that are open in this process: those of a heap of storage-class memory
 /// (`onode_open_heap`), of a transaction (`onode_tx_begin`), of a volume on any device
 /// (`onode_open_volume`), of a snapshot or of a clone (`onode_open_state`). A heap has memory
-/// besides.
+/// besides. It belongs to the process that opened it: in a child that inherited it by fork(2),
+/// after daemon(3), too, every call fails with EPERM, and closing it only forgets it.
 pub struct OnodeHeap {
     pub(crate) files: Files,
     pub(crate) held: Held,
+    opener: Opener,
 }
 
 /// What a handle keeps open.
@@ -49,8 +51,9 @@ pub(crate) struct InHeap<'a> {
 
 impl OnodeHeap {
     /// A pointer for C, which gets it back to close it.
-    pub(crate) fn handed_out(held: Held) -> *mut Self {
-        Box::into_raw(Box::new(Self { files: Files::of_process(), held }))
+    pub(crate) fn handed_out(held: Held) -> Outcome<*mut Self> {
+        let opener = Opener::this()?;
+        Ok(Box::into_raw(Box::new(Self { files: Files::of_process(), held, opener })))
     }
 
     /// Its files.
@@ -64,13 +67,33 @@ impl OnodeHeap {
     }
 }
 
-/// The heap or whatever else has files behind a pointer.
+/// The heap or whatever else has files behind a pointer, if this process opened it.
 ///
 /// # Safety
 /// `handle` came from a function that returns one and was not closed, or is null.
+#[inline]
 pub(crate) unsafe fn files_of<'a>(handle: *const OnodeHeap) -> Outcome<&'a OnodeHeap> {
     // SAFETY: the caller's promise.
-    unsafe { handle.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no heap: the pointer is NULL"))
+    let opened = unsafe { handle.as_ref() };
+    let opened = opened.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no heap: the pointer is NULL"))?;
+    opened.opener.check()?;
+    Ok(opened)
+}
+
+/// Forgets a handle that this process inherited; false if it is its own. To drop what is behind it
+/// would write an end to the medium, and give up the lock, as if the parent had closed it.
+///
+/// # Safety
+/// As [`files_of`]; if it was inherited, this is the last use of it.
+pub(crate) unsafe fn is_forgotten(handle: *mut OnodeHeap) -> bool {
+    // SAFETY: the caller's promise.
+    if unsafe { handle.as_ref() }.is_none_or(|opened| opened.opener.is_here()) {
+        return false;
+    }
+    // SAFETY: the pointer came from a box, and this is the last use of it.
+    let opened = unsafe { Box::from_raw(handle) };
+    std::mem::forget(opened.held);
+    true
 }
 
 /// The heap behind a pointer.

@@ -27,7 +27,7 @@ pub use error::{onode_errno, onode_error, onode_strerror};
 pub use files::hints::{onode_hint, onode_set_hint};
 pub use files::{
     Name, Stat, onode_close, onode_creat, onode_fsync, onode_lseek, onode_mkdir, onode_open, onode_pread, onode_pwrite,
-    onode_read, onode_readdir, onode_rename, onode_stat_path, onode_truncate, onode_unlink, onode_write,
+    onode_read, onode_readdir, onode_rename, onode_rmdir, onode_stat_path, onode_truncate, onode_unlink, onode_write,
 };
 pub use handle::OnodeHeap;
 pub use memory::{

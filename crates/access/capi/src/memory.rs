@@ -1,11 +1,11 @@
 //! Blocks, and the ways between blocks and files.
 
 use crate::arguments::text_of;
+use crate::descriptors::{TRIES, at_path};
 use crate::error::{Failure, Outcome, answer};
-use crate::handle::{Held, InHeap, OnodeHeap, heap_of};
+use crate::handle::{Held, InHeap, OnodeHeap, heap_of, is_forgotten};
 use onode_base::ErrorKind;
 use onode_base::sync::{Mutex, RwLock, rank};
-use onode_fs::Follow;
 use onode_heap::{Block, Heap, InodeNumber, Mapping, caller};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -44,7 +44,10 @@ pub(crate) unsafe fn owned_block(heap: &Heap, block: *mut c_void, bytes: usize) 
     Ok(memory)
 }
 
-/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none.
+/// Opens the heap `spec` names, such as "scm:/dev/shm/heap,size=1G", and makes it if there is none;
+/// if several processes do that at once, one of them makes it for all. They share it, but not with
+/// those who only read it (`onode_open_volume` with O_RDONLY, commands), who are waited for up to
+/// two seconds: EBUSY if they stay.
 /// What is made in it belongs to the effective user and group of the process. No permissions are
 /// asked for: whoever may write to the memory may read and change every file in it.
 ///
@@ -56,24 +59,37 @@ pub unsafe extern "C" fn onode_open_heap(spec: *const c_char) -> *mut OnodeHeap 
         // SAFETY: the caller's promise.
         let spec = unsafe { text_of(spec) }?;
         let heap = Heap::open(&String::from_utf8_lossy(spec))?;
-        Ok(OnodeHeap::handed_out(Held::Memory { heap, mappings: Mutex::default() }))
+        OnodeHeap::handed_out(Held::Memory { heap, mappings: Mutex::default() })
     })
 }
 
-/// Closes a heap: descriptors are closed, and blocks that no file has are gone.
+/// Closes a heap: descriptors are closed, and blocks that no file has are gone. It stays open as it
+/// is and this fails with EBUSY as long as tables of slots, arenas or transactions of it are open.
+/// After any other failure the pointer is none any more.
 ///
 /// # Safety
 /// `heap` came from `onode_open_heap`, and nobody uses it or its blocks any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_heap(heap: *mut OnodeHeap) -> c_int {
     answer(|| {
+        let no_more_in_use = || {
+            let mut used = USED.write();
+            if *used == heap as usize {
+                *used = 0;
+            }
+        };
         // SAFETY: the caller's promise.
-        unsafe { heap_of(heap) }?;
-        let mut used = USED.write();
-        if *used == heap as usize {
-            *used = 0;
+        if unsafe { is_forgotten(heap) } {
+            no_more_in_use();
+            return Ok(0);
         }
-        drop(used);
+        // SAFETY: the caller's promise.
+        let opened = unsafe { heap_of(heap) }?;
+        if opened.heap.users() > 1 + opened.mappings.lock().values().map(Vec::len).sum::<usize>() {
+            let words = "tables of slots, arenas or transactions of the heap are open";
+            return Err(Failure::new(ErrorKind::Busy, words));
+        }
+        no_more_in_use();
         // SAFETY: the pointer came from a box, and this is the last use of it.
         let opened = unsafe { Box::from_raw(heap) };
         opened.files.close_all(opened.system());
@@ -268,8 +284,10 @@ pub unsafe extern "C" fn onode_mm_to_file(
 /// The content of a file as memory. With ONODE_DROP the file is removed, its descriptor closed, and
 /// the block is the caller's; with ONODE_KEEP the file stays and the memory is given back with
 /// `onode_unmap`. A file that is not in one piece, as those are that were blocks, is brought
-/// together first, where it is: it stays the same file, and a hole becomes zeros. If the call fails
-/// the file and the descriptor are as they were.
+/// together first, where it is: it stays the same file, and a hole becomes zeros. With ONODE_DROP
+/// the name of a file that was renamed since it was opened, or opened by a symbolic link, is looked
+/// for among all files of the heap; ENOENT if it has none, EBUSY if it has several. If the call
+/// fails the file and the descriptor are as they were.
 ///
 /// # Safety
 /// `heap` is an open heap.
@@ -278,20 +296,13 @@ pub unsafe extern "C" fn onode_file_to_mm(heap: *mut OnodeHeap, descriptor: c_in
     answer(|| {
         // SAFETY: the caller's promise.
         let opened = unsafe { heap_of(heap) }?;
-        let path = opened.files.path_of(opened.heap.files(), descriptor)?;
-        let (inode, handle) = opened.files.handle_of(descriptor)?;
         if flags == ONODE_DROP {
-            let block = match opened.heap.open_file_to_mm(&path, handle) {
-                Err(error) if error.kind == ErrorKind::Invalid => {
-                    opened.heap.compact(&path)?;
-                    opened.heap.open_file_to_mm(&path, handle)?
-                }
-                other => other?,
-            };
+            let block = opened.taken(descriptor)?;
             opened.files.forget(descriptor);
             return Ok(block.into_raw().as_ptr().cast());
         }
-        opened.map(inode, &path)
+        let file = opened.files.get(descriptor)?;
+        opened.map(file.inode, &file.path)
     })
 }
 
@@ -307,8 +318,7 @@ pub unsafe extern "C" fn onode_map(heap: *mut OnodeHeap, path: *const c_char, by
     answer(|| {
         // SAFETY: the caller's promise.
         let (opened, path) = unsafe { (heap_of(heap)?, text_of(path)?) };
-        let inode = opened.heap.files().resolve(path, Follow::Yes)?;
-        let pointer = opened.map(inode, path)?;
+        let pointer = at_path(opened.heap.files(), path, |inode| opened.map(inode, path))?;
         // SAFETY: the caller's promise.
         if let Some(bytes) = unsafe { bytes.as_mut() } {
             *bytes = opened.mapped_bytes(pointer);
@@ -334,6 +344,27 @@ pub unsafe extern "C" fn onode_unmap(heap: *mut OnodeHeap, memory: *mut c_void) 
 }
 
 impl InHeap<'_> {
+    /// The block of an open file, which is removed.
+    fn taken(&self, descriptor: c_int) -> Outcome<Block> {
+        let (_, handle) = self.files.handle_of(descriptor)?;
+        let mut tries = 1..TRIES;
+        loop {
+            let path = self.files.path_of(self.heap.files(), descriptor)?;
+            let block = match self.heap.open_file_to_mm(&path, handle) {
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    self.heap.compact(&path).and_then(|()| self.heap.open_file_to_mm(&path, handle))
+                }
+                other => other,
+            };
+            match block {
+                // Renamed since its name was found.
+                Err(error)
+                    if matches!(error.kind, ErrorKind::Stale | ErrorKind::NotFound) && tries.next().is_some() => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+
     fn map(&self, inode: InodeNumber, path: &[u8]) -> Outcome<*mut c_void> {
         let mapping = self.heap.map_whole(inode, path)?;
         let pointer = mapping.as_ptr().as_ptr();

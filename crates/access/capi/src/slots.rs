@@ -20,7 +20,10 @@ pub struct OnodeSlots {
 /// `slots` came from `onode_open_slots` and was not closed, or is null.
 unsafe fn slots_of<'a>(slots: *const OnodeSlots) -> Outcome<&'a OnodeSlots> {
     // SAFETY: the caller's promise.
-    unsafe { slots.as_ref() }.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no table of slots: the pointer is NULL"))
+    let opened = unsafe { slots.as_ref() };
+    let opened = opened.ok_or_else(|| Failure::new(ErrorKind::Invalid, "no table of slots: the pointer is NULL"))?;
+    opened.heap.opener().check()?;
+    Ok(opened)
 }
 
 /// Opens the table of slots with that name; makes an empty one if there is none.
@@ -44,6 +47,11 @@ pub unsafe extern "C" fn onode_open_slots(heap: *mut OnodeHeap, name: *const c_c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_slots(slots: *mut OnodeSlots) -> c_int {
     answer(|| {
+        // SAFETY: the caller's promise.
+        if unsafe { slots.as_ref() }.is_some_and(|opened| !opened.heap.opener().is_here()) {
+            // What is behind it is the parent's.
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         unsafe { slots_of(slots) }?;
         // SAFETY: the pointer came from a box, and this is the last use of it.

@@ -1,7 +1,7 @@
 //! Transactions of files: what is done with them happens together, or not at all.
 
 use crate::error::{Failure, Outcome, answer};
-use crate::handle::{Base, Held, OnodeHeap, files_of};
+use crate::handle::{Base, Held, OnodeHeap, files_of, is_forgotten};
 use onode::{Class, TransactionOptions, UserTransaction, Volume};
 use onode_base::ErrorKind;
 use std::ffi::c_int;
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn onode_tx_begin(heap: *mut OnodeHeap) -> *mut OnodeHeap 
                 return Err(Failure::new(ErrorKind::NotSupported, words));
             }
         };
-        Ok(OnodeHeap::handed_out(Held::Transaction { transaction, base }))
+        OnodeHeap::handed_out(Held::Transaction { transaction, base })
     })
 }
 
@@ -51,8 +51,13 @@ fn begun(volume: &Volume) -> Outcome<UserTransaction> {
 pub unsafe extern "C" fn onode_tx_commit(transaction: *mut OnodeHeap) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        let opened = unsafe { ended(transaction) }?;
-        let OnodeHeap { files, held: Held::Transaction { transaction, base } } = *opened else { return Ok(0) };
+        let opened = unsafe { ended(transaction) };
+        // SAFETY: the caller's promise.
+        if opened.is_err() && unsafe { is_forgotten(transaction) } {
+            return opened.map(|_| 0);
+        }
+        let opened = opened?;
+        let OnodeHeap { files, held: Held::Transaction { transaction, base }, .. } = *opened else { return Ok(0) };
         files.close_all(transaction.files());
         let committed = transaction.commit();
         drop(base);
@@ -73,7 +78,10 @@ pub unsafe extern "C" fn onode_tx_commit(transaction: *mut OnodeHeap) -> c_int {
 pub unsafe extern "C" fn onode_tx_abort(transaction: *mut OnodeHeap) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise.
-        drop(unsafe { ended(transaction) }?);
+        if !unsafe { is_forgotten(transaction) } {
+            // SAFETY: the caller's promise.
+            drop(unsafe { ended(transaction) }?);
+        }
         Ok(0)
     })
 }

@@ -17,15 +17,16 @@ pub(crate) mod streams;
 
 use crate::arguments::{text_of, words_of};
 use crate::error::{Failure, Outcome, answer};
-use crate::handle::{Held, OnodeHeap, files_of, volume_of};
+use crate::handle::{Held, OnodeHeap, files_of, is_forgotten, volume_of};
 use crate::volumes::clones::clones_of;
 use crate::volumes::snapshots::snapshots_of;
-use onode::{CreateOptions, FileSystem, MountOptions, Spec, Volume};
+use onode::{Class, CreateOptions, FileSystem, MountOptions, Spec, Volume};
 use onode_base::ErrorKind;
 use onode_fs::{Caller, WriteMode};
 use onode_heap::caller;
 use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Units of background work in one tick: a tick is short beside what a user waits for.
@@ -34,11 +35,15 @@ const STEPS: u32 = 4;
 /// Opens the volume that `spec` names, such as "flash:disk.img,size=64M" or
 /// "tier:fast.img,big.img". All functions for files take it as a heap; it has no memory.
 /// "disk.img@NAME" is a snapshot of it, to be read (O_RDONLY), or a clone. Of `flags`, as for
-/// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there; with O_SYNC every
-/// call is durable when it returns, without it when `onode_fsync`, `onode_sync` or
-/// `onode_close_volume` has returned. A volume that is open already gives EBUSY, unless it is on
-/// memory. What is made in it belongs to the effective user and group of the process, and no
-/// permissions are asked for.
+/// `open(2)`, the access mode counts; O_CREAT makes a volume that is not there, which only one of
+/// several processes does; with O_SYNC every call is durable when it returns, without it when
+/// `onode_fsync`, `onode_sync` or `onode_close_volume` has returned. What is made in it belongs to
+/// the effective user and group of the process, and no permissions are asked for.
+///
+/// A volume that is open already gives EBUSY, but any number may read one. One on memory is shared
+/// by all who open it to change it, heaps among them; with O_RDONLY it is not, and who changes it
+/// and who reads it keep each other out. Whoever changes it waits up to two seconds for those who
+/// read it, commands among them.
 ///
 /// # Safety
 /// `spec` is a string.
@@ -48,7 +53,7 @@ pub unsafe extern "C" fn onode_open_volume(spec: *const c_char, flags: c_int) ->
         // SAFETY: the caller's promise.
         let text = OsStr::from_bytes(unsafe { text_of(spec) }?);
         let volume = opened(text, flags, mount_options(flags), &Volume::create)?;
-        Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
+        OnodeHeap::handed_out(Held::Volume(Arc::new(volume)))
     })
 }
 
@@ -73,11 +78,26 @@ pub(crate) fn opened(
         return Volume::open_state(&Spec::from_argument(OsStr::new(image))?, name, options);
     }
     let spec = Spec::from_argument(text)?;
-    if flags & libc::O_CREAT != 0 && spec.image_path().is_some_and(|path| !path.exists()) {
+    let is_there = || spec.image_path().is_none_or(Path::exists);
+    let made = || {
         let Caller { uid, gid, .. } = caller();
-        make(&spec, &CreateOptions { uid, gid, ..CreateOptions::default() })?;
+        match make(&spec, &CreateOptions { uid, gid, ..CreateOptions::default() }) {
+            // Another process has made it meanwhile.
+            Err(error) if error.class == Class::Exists && is_there() => Ok(()),
+            other => other,
+        }
+    };
+    let makes = flags & libc::O_CREAT != 0;
+    if makes && !is_there() {
+        made()?;
     }
-    Volume::open(&spec, options)
+    match Volume::open(&spec, options.clone()) {
+        // Another process has made one disk of it, and waits with the other one: this waits for it.
+        Err(error) if makes && error.class == Class::NotFound && spec.image_path().is_some() => {
+            made().and_then(|()| Volume::open(&spec, options))
+        }
+        other => other,
+    }
 }
 
 /// Opens a snapshot, to be read, or a clone, to be changed, beside its volume. All functions for
@@ -92,7 +112,7 @@ pub unsafe extern "C" fn onode_open_state(volume: *mut OnodeHeap, name: *const c
         // SAFETY: the caller's promise.
         let (volume, name) = unsafe { (volume_of(volume)?, words_of(name)?) };
         let files = state_files(volume, name)?;
-        Ok(OnodeHeap::handed_out(Held::State { files, _of: Arc::clone(volume) }))
+        OnodeHeap::handed_out(Held::State { files, _of: Arc::clone(volume) })
     })
 }
 
@@ -146,6 +166,10 @@ pub unsafe extern "C" fn onode_tick(volume: *mut OnodeHeap) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn onode_close_volume(volume: *mut OnodeHeap) -> c_int {
     answer(|| {
+        // SAFETY: the caller's promise.
+        if unsafe { is_forgotten(volume) } {
+            return Ok(0);
+        }
         // SAFETY: the caller's promise.
         match &unsafe { files_of(volume) }?.held {
             Held::Volume(opened) if Arc::strong_count(opened) > 1 => {

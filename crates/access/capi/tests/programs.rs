@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// Where cargo put the library that C programs link with.
 fn library() -> PathBuf {
@@ -31,6 +32,10 @@ fn compile(name: &str) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
 }
+
+/// Programs that several tests run.
+static TOGETHER: LazyLock<PathBuf> = LazyLock::new(|| compile("together"));
+static REFUSED: LazyLock<PathBuf> = LazyLock::new(|| compile("refused"));
 
 /// A file in memory that is gone at the end.
 struct Place(PathBuf);
@@ -290,4 +295,68 @@ fn scrubs_in_c() {
     std::fs::write(&flash.0, &image).expect("written");
     run(&program, &[&on_flash, "damaged"]);
     run(&program, &[&memory.spec(), "none"]);
+}
+
+#[test]
+fn several_that_do_the_same_at_once_in_c() {
+    let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("together-{name}")));
+    let [memory, flash, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    let on_two = format!("tier:{},{},fast-size=12M,size=64M", at(fast), at(big));
+    for spec in [memory.spec(), format!("flash:{},size=64M", at(flash)), on_two] {
+        for step in ["append", "create", "replace"] {
+            run(&TOGETHER, &[&spec, step]);
+        }
+    }
+}
+
+#[test]
+fn several_that_start_together_get_what_one_of_them_makes_in_c() {
+    for _ in 0..5 {
+        let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("begin-{name}")));
+        let [memory, flash, fast, big] = &places;
+        let at = |place: &Place| place.0.display().to_string();
+        let on_two = format!("tier:{},{},fast-size=12M,size=32M", at(fast), at(big));
+        for spec in [memory.spec(), format!("flash:{},size=24M", at(flash)), on_two] {
+            run(&TOGETHER, &[&spec, "begin"]);
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_stays_as_it_was_in_c() {
+    let (memory, flash) = (Place::new("refused-memory"), Place::new("refused-flash"));
+    let on_flash = format!("flash:{},size=24M", flash.0.display());
+    for step in ["truncate", "directories"] {
+        run(&REFUSED, &[&memory.spec(), step]);
+        run(&REFUSED, &[&on_flash, step]);
+    }
+    for step in ["close", "commit"] {
+        run(&REFUSED, &[&memory.spec(), step]);
+    }
+}
+
+#[test]
+fn an_open_file_becomes_memory_whatever_its_name_is_by_now_in_c() {
+    let memory = Place::new("renamed");
+    run(&REFUSED, &[&memory.spec(), "rename"]);
+    let heap = onode_heap::Heap::open(&memory.spec()).expect("it opens");
+    let made =
+        heap.files().make_symbolic_link(&onode_heap::caller(), onode_heap::InodeNumber::ROOT, b"link", b"target");
+    made.expect("there is none");
+    heap.close().expect("closed");
+    run(&REFUSED, &[&memory.spec(), "link"]);
+}
+
+#[test]
+fn a_handle_belongs_to_the_process_that_opened_it_in_c() {
+    let program = compile("fork");
+    let places = ["memory", "flash", "fast", "big"].map(|name| Place::new(&format!("fork-{name}")));
+    let [memory, flash, fast, big] = &places;
+    let at = |place: &Place| place.0.display().to_string();
+    run(&program, &[&memory.spec(), "heap"]);
+    let on_two = format!("tier:{},{},fast-size=12M,size=64M", at(fast), at(big));
+    for spec in [format!("flash:{},size=64M", at(flash)), on_two] {
+        run(&program, &[&spec, "volume"]);
+    }
 }

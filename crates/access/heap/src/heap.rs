@@ -3,6 +3,7 @@
 use crate::block::{Block, BlockError};
 use crate::caller::owner;
 use crate::error::{Error, Result, misuse};
+use crate::process::Opener;
 use crate::shared::Shared;
 use crate::shared::cache::{release, with_cache};
 use onode::{MountOptions, Spec, UserTransaction, Volume};
@@ -55,7 +56,11 @@ impl Heap {
         if spec.image_path().is_some_and(|path: &Path| !path.exists()) {
             let Caller { uid, gid, .. } = owner();
             let options = onode::CreateOptions { uid, gid, ..onode::CreateOptions::default() };
-            Volume::create(&spec, &options).map_err(failed)?;
+            match Volume::create(&spec, &options) {
+                // Somebody else made it meanwhile, and has it be used by all.
+                Err(error) if error.class == onode::Class::Exists => {}
+                made => made.map_err(failed)?,
+            }
         }
         // Every call is durable when it returns.
         let options = MountOptions { write_mode: WriteMode::WriteThrough, ..MountOptions::default() };
@@ -79,6 +84,7 @@ impl Heap {
     /// # Errors
     /// `Busy` if other processes use the memory, or too many are open; `ReadOnly`.
     pub fn begin(&self) -> Result<UserTransaction> {
+        self.shared.opener().check()?;
         self.shared.begin().map_err(|error| {
             let kind = match error.class {
                 onode::Class::InUse => ErrorKind::Busy,
@@ -112,6 +118,7 @@ impl Heap {
 
     #[inline]
     fn allocate_address(&self, bytes: usize) -> Result<u64> {
+        self.shared.opener().check()?;
         match with_cache(&self.shared, |cache| self.shared.blocks().allocate_cached(cache, bytes.max(1) as u64)) {
             Some(address) => Ok(address),
             None => self.allocate_at_last(bytes),
@@ -256,6 +263,9 @@ impl Heap {
             let why = "the block is one of another heap: a file and its memory lie in the same one";
             return Err(BlockError::new(block, Error::new(ErrorKind::CrossDevice, why)));
         }
+        if let Err(error) = self.shared.opener().check() {
+            return Err(BlockError::new(block, error));
+        }
         let content = onode_fs::Block { address: block.address, bytes: block.bytes as u64, is_durable: false };
         let files = self.files();
         let made = files
@@ -280,6 +290,7 @@ impl Heap {
     /// `Busy` if the file is open or has other names, `Invalid` if it lies in several blocks
     /// ([`Heap::compact`] makes them one), `NotFound`, ...
     pub fn file_to_mm(&self, path: &[u8]) -> Result<Block> {
+        self.shared.opener().check()?;
         self.taken(
             path,
             self.files().resolve_parent(path).and_then(|(parent, name)| self.files().withdraw(parent, name)),
@@ -293,6 +304,7 @@ impl Heap {
     /// As [`file_to_mm`](Self::file_to_mm), but `Busy` only if others have the file open; `Stale`
     /// if `path` leads to another file by now.
     pub fn open_file_to_mm(&self, path: &[u8], handle: FileHandle) -> Result<Block> {
+        self.shared.opener().check()?;
         let parent = self.files().resolve_parent(path);
         self.taken(path, parent.and_then(|(parent, name)| self.files().withdraw_open(parent, name, handle)))
     }
@@ -318,6 +330,7 @@ impl Heap {
 
     /// The same; `path` is for words.
     pub(crate) fn gather(&self, inode: InodeNumber, path: &[u8]) -> Result<()> {
+        self.shared.opener().check()?;
         // Held, so that nobody begins to look at blocks that are about to be free.
         let looks = self.shared.looks();
         if looks.contains_key(&inode) {
@@ -332,12 +345,28 @@ impl Heap {
         Error::of_files(&format!("cannot {what} {}", String::from_utf8_lossy(path)), error)
     }
 
+    /// How many handles, blocks, mappings and transactions keep it open, this one included.
+    #[must_use]
+    pub fn users(&self) -> usize {
+        Arc::strong_count(&self.shared)
+    }
+
+    /// Which process opened it.
+    #[must_use]
+    pub fn opener(&self) -> Opener {
+        self.shared.opener()
+    }
+
     /// Closes the heap: blocks that no file has are gone. Fails, and closes nothing, while blocks
-    /// or mappings are in use.
+    /// or mappings are in use. In a child of the process that opened it nothing of the memory
+    /// changes.
     ///
     /// # Errors
     /// `Busy`; the device's errors.
     pub fn close(self) -> Result<()> {
+        if !self.shared.opener().is_here() {
+            return Ok(());
+        }
         let gate = Arc::clone(self.shared.gate());
         // While the gate is held, no thread that ends looks at the heap, so the heap may be moved.
         let mut open = gate.lock();

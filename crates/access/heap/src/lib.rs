@@ -11,6 +11,10 @@
 //!
 //! It keeps true: a block has one owner, a program or a file, and what returned from `mm_to_file`
 //! is durable. It does not keep a program from following a pointer into a block that it gave away.
+//!
+//! A heap belongs to the process that opened it. In a child that inherited it by `fork` blocks are
+//! refused and files must not be used, and what is dropped or closed leaves the memory as it is.
+//! The child opens the heap again.
 
 mod block;
 mod caller;
@@ -18,6 +22,7 @@ pub mod checkpoint;
 mod error;
 mod heap;
 mod mapping;
+mod process;
 mod reference;
 mod roots;
 mod shared;
@@ -35,6 +40,7 @@ pub use onode::{Class, UserTransaction};
 pub use onode_base::ErrorKind;
 pub use onode_fs::{Attributes, Caller, DirectoryEntry, FileHandle, FileSystem, InodeNumber};
 pub use onode_heap_derive::Plain;
+pub use process::Opener;
 #[doc(hidden)]
 pub use reference::layout_of;
 pub use reference::{BlockMemory, Plain, Ref};

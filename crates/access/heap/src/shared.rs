@@ -8,6 +8,7 @@ pub mod sizes;
 
 use crate::checkpoint::{Claim, Claims};
 use crate::error::Result;
+use crate::process::Opener;
 use crate::shared::cache::Gate;
 use crate::shared::sizes::Sizes;
 use onode::memory::HeapMemory;
@@ -17,13 +18,16 @@ use onode_fs::{FileSystem, InodeNumber};
 use onode_media::Pmem;
 use onode_scm::allocator::Allocator;
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// What blocks, mappings and the caches of threads need of a heap.
 pub(crate) struct Shared {
-    memory: HeapMemory,
-    volume: Volume,
+    /// These two stay as they are where a child of the opener drops them.
+    memory: ManuallyDrop<HeapMemory>,
+    volume: ManuallyDrop<Volume>,
+    opener: Opener,
     gate: Arc<Gate>,
     arenas: Claims,
     sizes: Sizes,
@@ -41,8 +45,10 @@ impl Shared {
     /// Of a volume that was just opened and its memory.
     pub(crate) fn new(memory: HeapMemory, volume: Volume) -> Result<Arc<Self>> {
         let sizes = Sizes::of_memory(memory.memory.length())?;
+        let opener = Opener::this()?;
         let (gate, arenas, looks) = (Gate::new(), Claims::default(), Mutex::default());
-        Ok(Arc::new(Self { memory, volume, gate, arenas, sizes, looks }))
+        let (memory, volume) = (ManuallyDrop::new(memory), ManuallyDrop::new(volume));
+        Ok(Arc::new(Self { memory, volume, opener, gate, arenas, sizes, looks }))
     }
 
     /// Closes the volume and says whether that went well; the gate is closed.
@@ -50,7 +56,13 @@ impl Shared {
         self.volume.close()
     }
 
-    pub(crate) const fn blocks(&self) -> &Allocator<Arc<MappedSpace>> {
+    /// Which process opened it.
+    #[inline]
+    pub(crate) const fn opener(&self) -> Opener {
+        self.opener
+    }
+
+    pub(crate) fn blocks(&self) -> &Allocator<Arc<MappedSpace>> {
         &self.memory.blocks
     }
 
@@ -64,7 +76,7 @@ impl Shared {
     }
 
     /// The memory that addresses count in.
-    pub(crate) const fn memory(&self) -> &Arc<MappedSpace> {
+    pub(crate) fn memory(&self) -> &Arc<MappedSpace> {
         &self.memory.memory
     }
 
@@ -106,9 +118,19 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // The blocks, the medium and its lock are the opener's, and another thread of it may have
+        // held any of the locks here when it was forked.
+        if !self.opener.is_here() {
+            return;
+        }
         *self.gate.lock() = false;
         self.memory.blocks.leave();
         // Whoever wants to hear of an error closes the heap.
         let _ = self.volume.close();
+        // SAFETY: they are dropped once, here, and nobody uses them afterwards.
+        unsafe {
+            ManuallyDrop::drop(&mut self.memory);
+            ManuallyDrop::drop(&mut self.volume);
+        }
     }
 }

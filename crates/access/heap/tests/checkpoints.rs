@@ -300,3 +300,32 @@ fn misuse_is_a_clear_error() {
     assert_eq!(heap.create_arena(b"work", 1 << 20).err().map(|error| error.kind), Some(ErrorKind::Exists));
     assert_eq!(heap.restore(b"work", b"one").err().map(|error| error.kind), Some(ErrorKind::NotFound));
 }
+
+/// KiB of page tables that this process has.
+fn table_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a process has one");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:")).expect("it tells");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn a_large_arena_costs_nothing_where_nothing_is_stored() {
+    let place = Place::new("large");
+    let heap = place.open();
+    let before = table_kib();
+    let arena = heap.create_arena(b"work", 16 << 30).expect("it takes no room");
+    if arena.tracking() == Tracking::Comparison {
+        return;
+    }
+    arena.checkpoint(b"empty").expect("room");
+    // 8 bytes for each page would be 32 MiB.
+    assert!(table_kib() < before + (8 << 10), "{before} KiB and {}", table_kib());
+    // A page that was only read is no change, and a store to it is.
+    // SAFETY: inside of the arena.
+    assert_eq!(unsafe { arena.as_ptr().add(15 << 30).read_volatile() }, 0);
+    let report = arena.checkpoint(b"read").expect("room");
+    assert_eq!(report.pages, 0, "{report:?}");
+    store(&arena, 15 << 30, 7);
+    let report = arena.checkpoint(b"stored").expect("room");
+    assert_eq!(report.pages, 1, "{report:?}");
+}

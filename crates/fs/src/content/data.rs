@@ -11,6 +11,7 @@ use crate::limits::{GROUP_EXECUTE, SET_GROUP, SET_USER};
 use crate::options::AccessTimes;
 use crate::state::State;
 use crate::types::{Caller, FileType, InodeNumber};
+use core::ops::Range;
 use onode_base::{ErrorKind, Timestamp};
 use onode_object::Transaction;
 
@@ -88,15 +89,17 @@ impl FileSystem {
     }
 
     /// Writes `data` behind the last byte there is, whoever wrote that; as [`write`](Self::write).
+    /// Returns where it lies.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn append(&self, caller: &Caller, number: InodeNumber, data: &[u8]) -> Result<usize> {
+    pub fn append(&self, caller: &Caller, number: InodeNumber, data: &[u8]) -> Result<Range<u64>> {
         self.check_writable()?;
         self.beside_others(|| {
             let state = &mut *self.lock();
             let end = self.node(state, number)?.size;
-            self.write_locked(state, caller, number, end, data)
+            let written = self.write_locked(state, caller, number, end, data)?;
+            Ok(end..end + written as u64)
         })
     }
 

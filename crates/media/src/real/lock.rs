@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The byte that stands for the whole file.
 const WHOLE: libc::off_t = 1 << 62;
@@ -27,6 +29,10 @@ const SEATS: libc::off_t = WHOLE + 64;
 const CLAIMS: libc::off_t = WHOLE + (1 << 61);
 /// More than ever share a file.
 const SEATS_MAX: u64 = 4096;
+/// How often whoever wants to change a file looks whether those who read it are gone: most read it
+/// for some milliseconds.
+const LOOKS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
 
 fn request(kind: libc::c_int, byte: libc::off_t) -> libc::flock {
     libc::flock {
@@ -74,13 +80,37 @@ fn in_use(path: &Path) -> Error {
     Error::new(MediaErrorKind::Locked, detail)
 }
 
-/// Keeps all others out.
+/// What an attempt to lock a file came to, for whoever opens it.
+fn taken<T>(file: &File, path: &Path, attempt: io::Result<Option<T>>) -> Result<T> {
+    let refused = match attempt {
+        Ok(Some(taken)) => return Ok(taken),
+        Ok(None) => in_use(path),
+        Err(error) => of_open(path, &error),
+    };
+    // A child that another thread is about to start may have the descriptor for a moment.
+    unlock(file);
+    Err(refused)
+}
+
+/// Tries to lock a file until it succeeds, or something else than readers is in the way, or they
+/// stay.
+fn while_read<T>(file: &File, mut attempt: impl FnMut() -> io::Result<Option<T>>) -> io::Result<Option<T>> {
+    for _ in 1..LOOKS {
+        match attempt()? {
+            None if is_locked(file, READERS)? && !is_locked(file, SHARERS)? => sleep(PAUSE),
+            other => return Ok(other),
+        }
+    }
+    attempt()
+}
+
+/// Keeps all others out; waits for readers, shortly.
 ///
 /// # Errors
 /// `Locked`; others as at opening.
 pub(super) fn lock(file: &File, path: &Path) -> Result<()> {
-    let taken = set(file, libc::F_WRLCK, WHOLE, false).map_err(|error| of_open(path, &error))?;
-    if taken { Ok(()) } else { Err(in_use(path)) }
+    let attempt = || set(file, libc::F_WRLCK, WHOLE, false).map(|is_taken| is_taken.then_some(()));
+    taken(file, path, while_read(file, attempt))
 }
 
 /// Keeps all out who write, those who share the file among them.
@@ -89,40 +119,48 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<()> {
 /// As [`lock`].
 pub(super) fn lock_to_read(file: &File, path: &Path) -> Result<()> {
     let locked = || {
-        if !set(file, libc::F_RDLCK, WHOLE, false)? {
-            return Ok(false);
+        // Whoever waits for readers holds the door, and no new ones come in before.
+        for _ in 1..LOOKS {
+            if set(file, libc::F_RDLCK, DOOR, false)? {
+                break;
+            }
+            sleep(PAUSE);
         }
+        if !set(file, libc::F_RDLCK, DOOR, false)? {
+            return Ok(None);
+        }
+        let is_read = set(file, libc::F_RDLCK, WHOLE, false)?;
         // Those who share tell so before they look for readers; readers tell so before they look
         // for them.
-        Ok(set(file, libc::F_RDLCK, READERS, false)? && !is_locked(file, SHARERS)?)
+        let is_read = is_read && set(file, libc::F_RDLCK, READERS, false)? && !is_locked(file, SHARERS)?;
+        set(file, libc::F_UNLCK, DOOR, false)?;
+        Ok(is_read.then_some(()))
     };
-    match locked() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(in_use(path)),
-        Err(error) => Err(of_open(path, &error)),
-    }
+    taken(file, path, locked())
 }
 
 /// Lets others in who also share the file; true for the first one, which has it alone until it says
-/// so with [`let_in`]. The door stays closed until then, and whoever wants in waits for it.
+/// so with [`let_in`]. The door stays closed until then, and whoever wants in waits for it. Readers
+/// are waited for, shortly.
 ///
 /// # Errors
 /// As [`lock`].
 pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
-    let shared = || {
-        set(file, libc::F_WRLCK, DOOR, true)?;
+    let attempt = || {
         let is_first = set(file, libc::F_WRLCK, WHOLE, false)?;
         if !is_first && !set(file, libc::F_RDLCK, WHOLE, false)? {
             return Ok(None);
         }
-        let told = set(file, libc::F_RDLCK, SHARERS, false)?;
-        Ok((told && !is_locked(file, READERS)?).then_some(is_first))
+        let is_told = set(file, libc::F_RDLCK, SHARERS, false)?;
+        if is_told && !is_locked(file, READERS)? {
+            return Ok(Some(is_first));
+        }
+        set(file, libc::F_UNLCK, SHARERS, false)?;
+        set(file, libc::F_UNLCK, WHOLE, false)?;
+        Ok(None)
     };
-    match shared() {
-        Ok(Some(is_first)) => Ok(is_first),
-        Ok(None) => Err(in_use(path)),
-        Err(error) => Err(of_open(path, &error)),
-    }
+    let shared = set(file, libc::F_WRLCK, DOOR, true).and_then(|_| while_read(file, attempt));
+    taken(file, path, shared)
 }
 
 /// Gives back all locks of an opening. They would end with its last descriptor; but a child that

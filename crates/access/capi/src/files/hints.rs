@@ -1,10 +1,11 @@
 //! Hints of files: how long they stay, how often they are used, how they are compressed and placed.
 
 use crate::arguments::{places_of, string_into, text_of, words_of};
+use crate::descriptors::at_path;
 use crate::error::{Failure, Outcome, answer};
 use crate::handle::{OnodeHeap, files_of};
 use onode_base::ErrorKind;
-use onode_fs::{Follow, Hint};
+use onode_fs::Hint;
 use std::ffi::{c_char, c_int};
 
 /// The hint of a name.
@@ -45,7 +46,7 @@ pub unsafe extern "C" fn onode_set_hint(
         // SAFETY: the caller's promise.
         let (hint, value) = unsafe { (hint_of(words_of(name)?)?, words_of(value)?) };
         let files = opened.system();
-        files.set_hint(files.resolve(path, Follow::Yes)?, hint, value)?;
+        at_path(files, path, |inode| Ok(files.set_hint(inode, hint, value)?))?;
         Ok(0)
     })
 }
@@ -71,6 +72,6 @@ pub unsafe extern "C" fn onode_hint(
         // SAFETY: the caller's promise.
         let (hint, place) = unsafe { (hint_of(words_of(name)?)?, places_of(value, size)?) };
         let files = opened.system();
-        string_into(place, files.hint(files.resolve(path, Follow::Yes)?, hint)?.as_bytes())
+        string_into(place, at_path(files, path, |inode| Ok(files.hint(inode, hint)?))?.as_bytes())
     })
 }

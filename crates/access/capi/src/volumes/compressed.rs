@@ -37,6 +37,6 @@ pub unsafe extern "C" fn onode_open_compressed(
             // SAFETY: the caller's promise.
             unlocked(text, flags, options, &unsafe { first_key_of(key) }?)?
         };
-        Ok(OnodeHeap::handed_out(Held::Volume(Arc::new(volume))))
+        OnodeHeap::handed_out(Held::Volume(Arc::new(volume)))
     })
 }

@@ -81,7 +81,7 @@ impl Adaptor {
         let appends = self.is_shared && owner.is_some() && asked.flags.0 & libc::O_APPEND != 0;
         let write = |caller: &Caller| {
             let written = match (appends, asked.is_of_caller) {
-                (true, _) => place.append(caller, inode, data),
+                (true, _) => place.append(caller, inode, data).map(|range| (range.end - range.start) as usize),
                 (false, true) => place.write(caller, inode, offset, data),
                 (false, false) => patience::write_whole(offset, data, |at, data| place.write(caller, inode, at, data)),
             };

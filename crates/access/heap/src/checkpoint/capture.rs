@@ -296,6 +296,14 @@ impl Arena {
         self.freeze()?.commit(name)
     }
 
+    /// Whether a checkpoint can have this name.
+    ///
+    /// # Errors
+    /// `Invalid`, `NameTooLong`.
+    pub fn check_name_of_checkpoint(name: &[u8]) -> Result<()> {
+        check_name("a checkpoint", name)
+    }
+
     /// Copies what has changed since the last checkpoint, so that the next one finds little to do.
     /// The program goes on storing meanwhile.
     ///

@@ -3,9 +3,11 @@
 //! Linux 6.7 and later say it: pages are write-protected by `userfaultfd` in its asynchronous mode,
 //! where the kernel takes the protection away at the first store without asking anybody, and the
 //! `PAGEMAP_SCAN` call lists pages without it and protects them again, in one walk over the page
-//! table. Where that is not to be had (an older kernel, a container that forbids the call), pages
-//! are compared with what was saved of them ([`Tracking::Comparison`]): the same pages are found,
-//! in a time that goes with the size of the arena.
+//! table. Pages where nothing was ever stored are not in the table: to protect those, too, would
+//! take time and memory with the size of an arena. Where that is not to be had (an older kernel, a
+//! container that forbids the call), pages are compared with what was saved of them
+//! ([`Tracking::Comparison`]): the same pages are found, in a time that goes with the size of the
+//! arena.
 
 use super::memory::{Memory, PAGE_BYTES};
 use std::fs::File;
@@ -44,6 +46,10 @@ const UFFDIO_API: u64 = 0xc018_aa3f;
 const UFFDIO_REGISTER: u64 = 0xc020_aa00;
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
+/// One that was only read so far.
+const PAGE_IS_ZERO: u64 = 1 << 5;
 const PM_SCAN_WP_MATCHING: u64 = 1;
 const PM_SCAN_CHECK_WPASYNC: u64 = 2;
 /// Ranges that one call of the kernel may return.
@@ -142,7 +148,10 @@ impl KernelNotes {
                 end,
                 vec: self.found.as_mut_ptr().addr() as u64,
                 vec_len: self.found.len() as u64,
-                category_mask: PAGE_IS_WRITTEN,
+                category_inverted: PAGE_IS_ZERO,
+                category_mask: PAGE_IS_WRITTEN | PAGE_IS_ZERO,
+                // Without a protection those that nobody used count as written.
+                category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
                 return_mask: PAGE_IS_WRITTEN,
                 ..ScanArguments::default()
             };

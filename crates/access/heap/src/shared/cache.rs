@@ -5,6 +5,7 @@
 //! in use.
 
 use crate::error::{Result, misuse};
+use crate::process::Opener;
 use crate::shared::Shared;
 use onode_base::sync::{Mutex, MutexGuard, rank};
 use onode_scm::allocator::ThreadCache;
@@ -28,6 +29,7 @@ impl Gate {
 }
 
 struct Entry {
+    opener: Opener,
     gate: Arc<Gate>,
     heap: *const Shared,
     cache: ThreadCache,
@@ -35,6 +37,10 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        // A child has a copy of the cache; the blocks are the parent's.
+        if !self.opener.is_here() {
+            return;
+        }
         let open = self.gate.lock();
         // A heap that is gone has swept its lease, these blocks with it.
         if *open {
@@ -49,7 +55,7 @@ thread_local! {
     static CACHES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `with` with this thread's cache for the heap.
+/// Calls `with` with this thread's cache for the heap, which this process opened.
 #[inline]
 pub(crate) fn with_cache<R>(heap: &Arc<Shared>, with: impl FnOnce(&mut ThreadCache) -> R) -> R {
     CACHES.with_borrow_mut(|caches| {
@@ -61,9 +67,10 @@ pub(crate) fn with_cache<R>(heap: &Arc<Shared>, with: impl FnOnce(&mut ThreadCac
         let at = match caches.iter().position(|entry| Arc::ptr_eq(&entry.gate, heap.gate())) {
             Some(at) => at,
             None => {
-                caches.retain(|entry| *entry.gate.lock());
+                caches.retain(|entry| entry.opener.is_here() && *entry.gate.lock());
                 let gate = Arc::clone(heap.gate());
-                caches.push(Entry { gate, heap: Arc::as_ptr(heap), cache: heap.blocks().cache() });
+                let (opener, cache) = (heap.opener(), heap.blocks().cache());
+                caches.push(Entry { opener, gate, heap: Arc::as_ptr(heap), cache });
                 caches.len() - 1
             }
         };
@@ -76,5 +83,6 @@ pub(crate) fn with_cache<R>(heap: &Arc<Shared>, with: impl FnOnce(&mut ThreadCac
 /// Frees the block at an address.
 #[inline]
 pub(crate) fn release(heap: &Arc<Shared>, address: u64) -> Result<()> {
+    heap.opener().check()?;
     with_cache(heap, |cache| heap.blocks().release_cached(cache, address)).map_err(|why| misuse("free", address, why))
 }

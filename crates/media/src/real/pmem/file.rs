@@ -87,7 +87,7 @@ impl MemoryFile {
         }
         let length = memory.length();
         if length == 0 {
-            return Err(not_memory(path, "it is empty; give a size to make it one"));
+            return Err(not_memory(path, "it is empty; remove it, and a new one gets the size of the spec"));
         }
         if !length.is_multiple_of(LINE_BYTES) {
             let what = format!("it has {length} bytes, which is not a whole number of lines of {LINE_BYTES}");

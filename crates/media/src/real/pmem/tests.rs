@@ -215,6 +215,24 @@ fn growth_never_moves_the_memory() {
 }
 
 #[test]
+fn whoever_changes_a_file_waits_for_those_who_read_it_for_a_moment() {
+    let place = Place::in_memory();
+    drop(MappedPmem::open(&place.0, &options(Opening::New(8192))).unwrap());
+    for shared in [true, false] {
+        let reader = MappedPmem::open(&place.0, &options(Opening::ReadOnly)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                drop(reader);
+            });
+            let writing = MappedOptions { shared, ..MappedOptions::default() };
+            let writer = MappedPmem::open(&place.0, &writing).unwrap();
+            assert!(writer.is_first(), "it has the file alone until it lets others in");
+        });
+    }
+}
+
+#[test]
 fn a_file_has_one_user_unless_all_share() {
     let place = Place::in_memory();
     let shared = MappedOptions { shared: true, ..MappedOptions::default() };
