@@ -120,3 +120,52 @@ fn the_check_of_the_medium_looks_into_the_memory() {
     let volume = open(&spec, MountOptions::default()).unwrap();
     assert_eq!(names(&volume), 60);
 }
+
+/// Why it was refused.
+fn class<T>(refused: onode::Result<T>) -> Option<Class> {
+    refused.err().map(|error| error.class)
+}
+
+/// A memory in use was replaced by whoever made another volume there: only images of other kinds
+/// were locked.
+#[test]
+fn a_memory_in_use_is_not_replaced() {
+    let room = Room::new("in-use");
+    let place = |name: &str| room.0.path().join(name).display().to_string();
+    let (alone, index, exclusive) = (place("alone"), place("index"), place("exclusive"));
+    let (image, other) = (place("image"), place("other"));
+    let open = |spec: String| Volume::open_or_create(&spec).unwrap();
+    let volumes = [
+        open(format!("scm:{alone},size=8M")),
+        open(format!("scm:{exclusive},size=8M,exclusive=on")),
+        open(format!("flash+scm:{image},{index},size=16M,buffer=on")),
+    ];
+    volumes.iter().for_each(|volume| put(volume, "f0"));
+    let before: Vec<_> = [&alone, &index, &exclusive].map(|path| std::fs::metadata(path).unwrap()).into();
+    let replace = CreateOptions { replace: true, ..CreateOptions::default() };
+    for used in [&alone, &exclusive, &index] {
+        for how in [
+            format!("scm:{used},size=8M"),
+            format!("flash:{used},size=16M"),
+            format!("flash:{used},direct,size=16M"),
+            format!("tier:{used},{other},size=64M,fast-size=16M"),
+            format!("tier:{other},{used},size=64M,fast-size=16M"),
+            format!("flash+scm:{used},{other},size=16M"),
+            format!("flash+scm:{other},{used},size=16M"),
+        ] {
+            let made = Volume::create(&Spec::parse(&how).unwrap(), &replace);
+            assert_eq!(class(made), Some(Class::InUse), "{how}");
+        }
+        assert_eq!(class(onode::Spaces::make(Path::new(used), Some(8 << 20), true)), Some(Class::InUse));
+    }
+    // Nor is the flash taken for memory.
+    assert_eq!(class(onode::Spaces::make(Path::new(&image), None, true)), Some(Class::InUse));
+    let after: Vec<_> = [&alone, &index, &exclusive].map(|path| std::fs::metadata(path).unwrap()).into();
+    for (before, after) in before.iter().zip(&after) {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!((before.ino(), before.len()), (after.ino(), after.len()));
+    }
+    volumes.iter().for_each(|volume| volume.close().unwrap());
+    drop(volumes);
+    Volume::create(&Spec::parse(&format!("scm:{alone},size=8M")).unwrap(), &replace).unwrap();
+}

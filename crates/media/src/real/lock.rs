@@ -11,6 +11,7 @@
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::real::host::of_open;
 use alloc::format;
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -74,6 +75,19 @@ fn in_use(path: &Path) -> Error {
     Error::new(MediaErrorKind::Locked, detail)
 }
 
+/// Keeps all out who use the file as something else: images of other kinds lock the file as a whole,
+/// and so does whoever replaces it with another one.
+///
+/// # Errors
+/// As [`lock`].
+pub(super) fn lock_against_other_uses(file: &File, path: &Path) -> Result<()> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(in_use(path)),
+        Err(errno) => Err(of_open(path, &errno.into())),
+    }
+}
+
 /// Keeps all others out.
 ///
 /// # Errors
@@ -128,6 +142,7 @@ pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
 /// Gives back all locks of an opening. They would end with its last descriptor; but a child that
 /// another thread of this program is about to start may still have one for a moment.
 pub(super) fn unlock(file: &File) {
+    let _ = rustix::fs::flock(file, FlockOperation::Unlock);
     let request = libc::flock { l_len: 0, ..request(libc::F_UNLCK, WHOLE) };
     // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
     let _ = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };

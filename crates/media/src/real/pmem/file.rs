@@ -69,6 +69,7 @@ impl MemoryFile {
             (true, false) => lock::lock(&file, path).map(|()| true)?,
             (true, true) => lock::share(&file, path)?,
         };
+        lock::lock_against_other_uses(&file, path)?;
         let metadata = file.metadata().map_err(|error| of_open(path, &error))?;
         let is_device = metadata.file_type().is_char_device();
         let found = if is_device { length_of_device(path, metadata.rdev())? } else { metadata.len() };
