@@ -169,3 +169,28 @@ fn a_memory_in_use_is_not_replaced() {
     drop(volumes);
     Volume::create(&Spec::parse(&format!("scm:{alone},size=8M")).unwrap(), &replace).unwrap();
 }
+
+/// What a write buffer has is brought to the flash by a repair, and what is lost of it is given up
+/// with consent.
+#[test]
+fn a_repair_takes_what_the_write_buffer_has() {
+    for (lost, drop_damaged, accept_loss) in [(false, false, false), (false, true, false), (true, false, true)] {
+        let room = Room::new("repaired");
+        Volume::create(&room.spec(",buffer=on,size=16M"), &CreateOptions::default()).unwrap();
+        let spec = room.spec(",buffer=on");
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        (0..30).for_each(|n| put(&volume, &format!("f{n}")));
+        // A crash.
+        drop(volume);
+        if lost {
+            std::fs::remove_file(room.index()).unwrap();
+            assert_eq!(class(onode::medium::repair_medium(&spec, false, false)), Some(Class::Loss));
+            assert!(!room.index().exists(), "nothing is changed without consent");
+        }
+        let repaired = onode::medium::repair_medium(&spec, drop_damaged, accept_loss).unwrap();
+        assert_eq!(repaired.lost, lost, "{:?}", repaired.actions);
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        assert_eq!(names(&volume) == 30, !lost, "drop: {drop_damaged}");
+        volume.close().unwrap();
+    }
+}

@@ -12,8 +12,8 @@ use onode_object::{AttributeKey, AttributeKind, Durability, Hints, ObjectDevice,
 use std::collections::BTreeMap;
 
 const SHAPE: Geometry = Geometry { page_bytes: 512, spare_bytes: 16, pages_per_block: 8, blocks: 512, chips: 1 };
-const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false };
-const DROP: RepairOptions = RepairOptions { drop_damaged: true };
+const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false, without_memory: false };
+const DROP: RepairOptions = RepairOptions { drop_damaged: true, without_memory: false };
 
 /// The length of each object; all its bytes are the low ones of its number.
 type Lengths = BTreeMap<ObjectId, usize>;

@@ -132,7 +132,9 @@ fn moved_content_is_cleaned<H: Harness>(mut twins: Twins<H>, nand: &Shared) {
     twins.compare();
     twins.under_test.device().close().unwrap();
     check_all(nand);
-    let repaired = repair(nand.with(|nand| nand.clone()), &RepairOptions { drop_damaged: true }).unwrap();
+    let repaired =
+        repair(nand.with(|nand| nand.clone()), &RepairOptions { drop_damaged: true, ..RepairOptions::default() })
+            .unwrap();
     assert_eq!(repaired.actions, []);
 }
 

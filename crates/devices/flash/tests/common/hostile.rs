@@ -130,7 +130,7 @@ pub fn survive(sound: &SimNand, input: &[u8]) {
         let _ = dump::segment(&mut medium.clone(), segment);
     }
     for drop_damaged in [false, true] {
-        let _ = repair(medium.clone(), &RepairOptions { drop_damaged });
+        let _ = repair(medium.clone(), &RepairOptions { drop_damaged, ..RepairOptions::default() });
     }
 }
 

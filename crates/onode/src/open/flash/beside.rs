@@ -148,8 +148,10 @@ fn is_blank_or_ours(start: &[u8]) -> bool {
 /// Empties the memory of `beside`: whatever it says of the flash counts no more, and the next mount
 /// fills it from there.
 pub(crate) fn give_up(spec: &Spec, beside: &Beside) -> Result<()> {
-    let Some(path) = &beside.path else { return Ok(()) };
+    // What is not there, or has no anchor, says nothing of the flash.
+    let Some(path) = beside.path.as_ref().filter(|path| path.exists() && !is_cut_short(path)) else { return Ok(()) };
     let failed = |error| memory_error(format!("cannot repair {spec}"), path, &error);
+    complete_line(path)?;
     let memory = open_memory(Opening::Existing, Some(path), 0).map_err(failed)?;
     memory.zero(0, memory.length());
     memory.flush(0, memory.length());

@@ -107,8 +107,8 @@ fn forget_older_checkpoints(chip: &mut Chip) {
     chip.unreadable.extend(found.iter().filter(|(checkpoint, _)| *checkpoint != newest).map(|(_, at)| *at));
 }
 
-const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false };
-const DROP: RepairOptions = RepairOptions { drop_damaged: true };
+const CAREFUL: RepairOptions = RepairOptions { drop_damaged: false, without_memory: false };
+const DROP: RepairOptions = RepairOptions { drop_damaged: true, without_memory: false };
 
 #[test]
 fn a_sound_volume_is_left_as_it_is() {
