@@ -194,3 +194,34 @@ fn a_repair_takes_what_the_write_buffer_has() {
         volume.close().unwrap();
     }
 }
+
+/// A memory that ends within a line of the processor was a memory only for a writable mount.
+#[test]
+fn a_memory_that_ends_within_a_line_is_the_same_for_everyone() {
+    let room = Room::new("ragged");
+    Volume::create(&room.spec(",buffer=on,size=16M,memory=64K"), &CreateOptions::default()).unwrap();
+    let spec = room.spec(",buffer=on");
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    (0..20).for_each(|n| put(&volume, &format!("f{n}")));
+    let image = room.0.path().join("image");
+    let crashed = (std::fs::read(&image).unwrap(), std::fs::read(room.index()).unwrap());
+    volume.close().unwrap();
+    drop(volume);
+    for crash in [true, false] {
+        if crash {
+            std::fs::write(&image, &crashed.0).unwrap();
+            std::fs::write(room.index(), &crashed.1).unwrap();
+        }
+        spoil(&room.index(), |bytes| bytes.truncate(65535));
+        let report = check_medium(&spec, &mut |_, _| ()).unwrap();
+        assert!(report.is_sound, "{:?}", report.findings);
+        let volume = open(&spec, MountOptions { read_only: true, ..MountOptions::default() }).unwrap();
+        assert_eq!(names(&volume), 20);
+        drop(volume);
+        assert_eq!(std::fs::metadata(room.index()).unwrap().len(), 65535, "nothing was written");
+        onode::medium::repair_medium(&spec, false, false).unwrap();
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        assert_eq!(names(&volume), 20);
+        volume.close().unwrap();
+    }
+}

@@ -22,7 +22,7 @@ use onode_base::size::{exact_size, human_size};
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};
 use onode_media::image::OpenMode;
 use onode_media::pmem::LINE_BYTES;
-use onode_media::real::{Flushing, Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
+use onode_media::real::{Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
 use onode_media::{MediaErrorKind, Nand, Pmem};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
@@ -41,7 +41,7 @@ pub(crate) struct Both<'a> {
 
 /// The memory at a path, whatever it is there: a device, or a file that is mapped.
 fn open_memory(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<Box<dyn Pmem>> {
-    let options = MappedOptions { opening, flushing: Flushing::Detect, shared: false, reserve: bytes };
+    let options = MappedOptions { opening, reserve: bytes, complete: true, ..MappedOptions::default() };
     Ok(match path {
         Some(path) if identify(path) == Ok(Kind::Mtd) => {
             let mode = if opening == Opening::ReadOnly { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
