@@ -170,28 +170,42 @@ fn a_memory_in_use_is_not_replaced() {
     Volume::create(&Spec::parse(&format!("scm:{alone},size=8M")).unwrap(), &replace).unwrap();
 }
 
-/// What a write buffer has is brought to the flash by a repair, and what is lost of it is given up
-/// with consent.
+/// Cut so short that the write buffer has no room, a memory was refused by all that writes.
 #[test]
-fn a_repair_takes_what_the_write_buffer_has() {
-    for (lost, drop_damaged, accept_loss) in [(false, false, false), (false, true, false), (true, false, true)] {
-        let room = Room::new("repaired");
-        Volume::create(&room.spec(",buffer=on,size=16M"), &CreateOptions::default()).unwrap();
-        let spec = room.spec(",buffer=on");
-        let volume = open(&spec, MountOptions::default()).unwrap();
-        (0..30).for_each(|n| put(&volume, &format!("f{n}")));
-        // A crash.
-        drop(volume);
-        if lost {
-            std::fs::remove_file(room.index()).unwrap();
-            assert_eq!(class(onode::medium::repair_medium(&spec, false, false)), Some(Class::Loss));
-            assert!(!room.index().exists(), "nothing is changed without consent");
+fn a_memory_too_short_for_its_write_buffer_counts_as_lost() {
+    let room = Room::new("too-short");
+    Volume::create(&room.spec(",buffer=on,size=16M,memory=64K"), &CreateOptions::default()).unwrap();
+    let spec = room.spec(",buffer=on");
+    let volume = open(&spec, MountOptions::default()).unwrap();
+    (0..20).for_each(|n| put(&volume, &format!("f{n}")));
+    let image = room.0.path().join("image");
+    let crashed = (std::fs::read(&image).unwrap(), std::fs::read(room.index()).unwrap());
+    volume.close().unwrap();
+    drop(volume);
+    for length in [4096, 12 << 10, 16 << 10, 24 << 10, 60 << 10, 65000] {
+        // In order, the flash has everything.
+        spoil(&room.index(), |bytes| bytes.truncate(length));
+        for read_only in [true, false] {
+            let volume = open(&spec, MountOptions { read_only, ..MountOptions::default() }).unwrap();
+            assert_eq!(names(&volume), 20, "{length} bytes");
+            volume.close().unwrap();
         }
-        let repaired = onode::medium::repair_medium(&spec, drop_damaged, accept_loss).unwrap();
-        assert_eq!(repaired.lost, lost, "{:?}", repaired.actions);
-        let volume = open(&spec, MountOptions::default()).unwrap();
-        assert_eq!(names(&volume) == 30, !lost, "drop: {drop_damaged}");
+        // After a crash, what the buffer had is lost, and only with consent.
+        std::fs::write(&image, &crashed.0).unwrap();
+        std::fs::write(room.index(), &crashed.1[..length]).unwrap();
+        for read_only in [true, false] {
+            let refused = open(&spec, MountOptions { read_only, ..MountOptions::default() });
+            assert_eq!(class(refused), Some(Class::Loss), "{length} bytes");
+        }
+        let report = check_medium(&spec, &mut |_, _| ()).unwrap();
+        assert!(!report.is_sound, "{length} bytes: {:?}", report.findings);
+        let volume = open(&spec, MountOptions { accept_loss: true, ..MountOptions::default() }).unwrap();
+        assert!(names(&volume) < 20, "{length} bytes");
         volume.close().unwrap();
+        drop(volume);
+        std::fs::write(&image, &crashed.0).unwrap();
+        std::fs::write(room.index(), &crashed.1).unwrap();
+        open(&spec, MountOptions::default()).unwrap().close().unwrap();
     }
 }
 
@@ -222,6 +236,31 @@ fn a_memory_that_ends_within_a_line_is_the_same_for_everyone() {
         onode::medium::repair_medium(&spec, false, false).unwrap();
         let volume = open(&spec, MountOptions::default()).unwrap();
         assert_eq!(names(&volume), 20);
+        volume.close().unwrap();
+    }
+}
+
+/// What a write buffer has is brought to the flash by a repair, and what is lost of it is given up
+/// with consent.
+#[test]
+fn a_repair_takes_what_the_write_buffer_has() {
+    for (lost, drop_damaged, accept_loss) in [(false, false, false), (false, true, false), (true, false, true)] {
+        let room = Room::new("repaired");
+        Volume::create(&room.spec(",buffer=on,size=16M"), &CreateOptions::default()).unwrap();
+        let spec = room.spec(",buffer=on");
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        (0..30).for_each(|n| put(&volume, &format!("f{n}")));
+        // A crash.
+        drop(volume);
+        if lost {
+            std::fs::remove_file(room.index()).unwrap();
+            assert_eq!(class(onode::medium::repair_medium(&spec, false, false)), Some(Class::Loss));
+            assert!(!room.index().exists(), "nothing is changed without consent");
+        }
+        let repaired = onode::medium::repair_medium(&spec, drop_damaged, accept_loss).unwrap();
+        assert_eq!(repaired.lost, lost, "{:?}", repaired.actions);
+        let volume = open(&spec, MountOptions::default()).unwrap();
+        assert_eq!(names(&volume) == 30, !lost, "drop: {drop_damaged}");
         volume.close().unwrap();
     }
 }

@@ -287,3 +287,41 @@ fn what_a_damaged_write_buffer_has_behind_the_damage_is_given_up_with_consent() 
     }
     assert!(damaged > 20, "{damaged} were damaged");
 }
+
+/// A memory that is too short for the write buffer is told from what is wrong with the flash, after
+/// the consent that its loss needs, and before anything is changed.
+#[test]
+fn a_memory_too_short_for_its_write_buffer_is_told() {
+    let pair = Pair::on(Geometry { blocks: 96, ..LARGE }, 64 << 10, BUFFERED);
+    put(pair.device(), None, 0, 100);
+    let whole = pair.memory.crash_image(Survival::Nothing);
+    let before = programs(&pair);
+    let mount = |bytes: usize, accept_loss| {
+        let memory = SimPmem::from_image(whole[..bytes].to_vec(), PmemOptions::default());
+        let options = MountOptions { accept_loss, ..MountOptions::default() };
+        let mounted = FlashDevice::mount_beside(pair.nand.clone(), memory, &options, &BUFFERED, &mut |_| {});
+        mounted.err().map(|error| error.kind)
+    };
+    for bytes in [8 << 10, 16 << 10, 32 << 10, (64 << 10) - 64] {
+        assert_eq!(mount(bytes, false), Some(ErrorKind::Loss), "{bytes} bytes");
+    }
+    assert_eq!(mount(16 << 10, true), Some(ErrorKind::PartNeeded));
+    assert_eq!(programs(&pair), before);
+}
+
+/// A memory of another volume that has no room for a write buffer, or is damaged, was filled for
+/// this one.
+#[test]
+fn a_memory_of_another_volume_is_left_alone_whatever_is_wrong_with_it() {
+    let theirs = memory(128 << 10);
+    let (format, mount) = (FormatOptions { uuid: [9; 16], ..FormatOptions::default() }, MountOptions::default());
+    let nand = common::Shared::new(Geometry { blocks: 96, ..SMALL });
+    FlashDevice::format_beside(nand, theirs.clone(), &format, &mount, &MemoryOptions::default()).unwrap();
+    let mut pair = used(96, 128 << 10, 40, BUFFERED);
+    pair.device().close().unwrap();
+    let before = theirs.image();
+    pair.memory = Arc::new(SimPmem::from_image(before.clone(), PmemOptions::default()));
+    let refused = pair.try_mount(&MountOptions::default()).err();
+    assert_eq!(refused.map(|error| error.kind), Some(ErrorKind::WrongPart));
+    assert!(pair.memory.image() == before);
+}
