@@ -148,7 +148,8 @@ fn an_object_made_again_was_never_read() {
 }
 
 /// What the checkpoint before the newest had was not set free for a repair, as it is for a mount:
-/// after a crash next to a checkpoint that had nearly all segments to set free, a repair found none.
+/// after a crash next to a checkpoint that had nearly all segments to set free, a repair found
+/// none.
 #[test]
 fn a_repair_after_a_crash_has_the_segments_that_a_mount_has() {
     // Rare checkpoints: each sets nearly everything free.

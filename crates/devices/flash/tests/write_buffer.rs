@@ -248,8 +248,8 @@ fn newest_entries(image: &[u8]) -> Vec<usize> {
     (0..slots).map(entries).max_by_key(first).unwrap()
 }
 
-/// A flipped bit in the write buffer left a volume that was read-only with consent, too, and that no
-/// repair took without dropping more.
+/// A flipped bit in the write buffer left a volume that was read-only with consent, too, and that
+/// no repair took without dropping more.
 #[test]
 fn what_a_damaged_write_buffer_has_behind_the_damage_is_given_up_with_consent() {
     let pair = Pair::on(Geometry { blocks: 96, ..SMALL }, 128 << 10, BUFFERED);

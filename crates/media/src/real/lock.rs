@@ -75,8 +75,8 @@ fn in_use(path: &Path) -> Error {
     Error::new(MediaErrorKind::Locked, detail)
 }
 
-/// Keeps all out who use the file as something else: images of other kinds lock the file as a whole,
-/// and so does whoever replaces it with another one.
+/// Keeps all out who use the file as something else: images of other kinds lock the file as a
+/// whole, and so does whoever replaces it with another one.
 ///
 /// # Errors
 /// As [`lock`].

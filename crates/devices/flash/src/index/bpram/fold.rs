@@ -124,8 +124,9 @@ impl Bpram {
         self.anchor(moment, &[])
     }
 
-    /// Gives up buckets that lie where only what no fold can do without is to lie, if little is free
-    /// there: what was kept for that grew since they came. Their places are free for the next fold.
+    /// Gives up buckets that lie where only what no fold can do without is to lie, if little is
+    /// free there: what was kept for that grew since they came. Their places are free for the next
+    /// fold.
     fn clear_low(&mut self) {
         let (mut free, kept) = self.heap.free_low_bytes();
         if free >= kept / 2 {
