@@ -274,7 +274,15 @@ impl Volume {
         #[cfg(not(feature = "transactions"))]
         absent::transactions::refuse_unsettled(spec, device.as_ref())?;
         let files = FileSystem::mount(device, Arc::clone(&clock), options);
-        let files = Arc::new(files.map_err(|error| Self::error(format!("cannot open {spec}"), &error))?);
+        let files = files.map_err(|error| {
+            let error = Self::error(format!("cannot open {spec}"), &error);
+            match error.class {
+                // It is not the host that refuses.
+                Class::ReadOnly => error.hint("-o ro shows what is there; `onode repair` mends what can be mended"),
+                _ => error,
+            }
+        });
+        let files = Arc::new(files?);
         Ok(Self {
             spec: spec.clone(),
             #[cfg(feature = "transactions")]

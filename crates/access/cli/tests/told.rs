@@ -174,6 +174,27 @@ fn a_killed_server_is_told() {
     assert!(!check.contains("ended without"), "{check}");
 }
 
+/// The record of a server that was killed was told of a volume that was made at that path later.
+#[test]
+fn a_new_volume_is_not_taken_for_the_one_that_was_there() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new("told-anew");
+    let (image, mnt) = (place.image("disk.img"), place.directory("mnt"));
+    let mut up = Running::up(&mnt, &image);
+    up.wait_for("is mounted at");
+    up.signal("KILL");
+    up.end();
+    onode!("umount", &mnt).fails(1);
+    assert!(onode!("check", &image).succeeds().contains("ended without unmounting"));
+    fs::remove_file(&image).expect("removed");
+    onode!("mkfs", "--size", "64M", &image).succeeds();
+    let check = onode!("check", &image).succeeds();
+    assert!(!check.contains("ended without"), "{check}");
+    onode!("health", &image).succeeds();
+}
+
 /// The server dies in the middle of the unmount: here because what it lies on does.
 #[test]
 fn a_medium_that_goes_away_is_told_by_umount() {

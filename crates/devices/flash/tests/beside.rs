@@ -142,3 +142,46 @@ fn a_full_memory_refuses_what_is_new_and_loses_nothing() {
         pair.agrees();
     }
 }
+
+/// A memory that was full was given up: places that had to lie in front were taken by buckets, and
+/// each bucket without a place had a mark of its own.
+#[test]
+fn a_full_memory_stays_and_what_it_cannot_take_is_on_flash_alone() {
+    for (buffer, bytes) in [(false, 16 << 10), (true, 32 << 10), (false, 24 << 10)] {
+        let beside = MemoryOptions { spill: true, buffer, ..MemoryOptions::default() };
+        let geometry = Geometry { blocks: 128, ..SMALL };
+        let mut pair = Pair::on(geometry, bytes, beside);
+        let mut prng = onode_base::Prng::new(8);
+        let mut objects = Vec::new();
+        let kept = |pair: &Pair, step: usize| {
+            let told = pair.device().health().conditions;
+            assert!(pair.device().memory_use().is_some(), "buffer: {buffer}, {bytes} bytes, step {step}: {told:?}");
+        };
+        for step in 0..5000 {
+            let device = pair.device();
+            match prng.below(8) {
+                0 if step > 2500 => {
+                    let mut transaction = Transaction::new();
+                    transaction.remove(objects.swap_remove(prng.below(objects.len() as u64) as usize));
+                    device.commit(transaction, Durability::Durable).unwrap();
+                }
+                1 if step > 1000 => {
+                    let object = objects[prng.below(objects.len() as u64) as usize];
+                    put(device, Some(object), prng.below(9000), prng.below(200) as usize + 1);
+                }
+                _ => objects.push(put(device, None, prng.below(9000), prng.below(200) as usize + 1)),
+            }
+            if step % 100 == 0 {
+                kept(&pair, step);
+            }
+        }
+        kept(&pair, 5000);
+        pair.agrees();
+        let seen = look(pair.device());
+        pair.cut(Survival::Nothing);
+        pair.mount();
+        assert!(look(pair.device()) == seen);
+        pair.agrees();
+        kept(&pair, 5001);
+    }
+}

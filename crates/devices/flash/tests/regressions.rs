@@ -2,6 +2,7 @@
 
 use crate::common::{Flash, Shared, TINY};
 use onode_flash::policy::Placement;
+use onode_flash::repair::{RepairOptions, repair};
 use onode_flash::{FlashDevice, FormatOptions, MountOptions, Policies};
 use onode_media::Geometry;
 use onode_object::conformance::Harness;
@@ -144,4 +145,34 @@ fn an_object_made_again_was_never_read() {
         flash.crash();
         assert_eq!(flash.device().stat(object).unwrap().accessed, 0, "together: {together}");
     }
+}
+
+/// What the checkpoint before the newest had was not set free for a repair, as it is for a mount:
+/// after a crash next to a checkpoint that had nearly all segments to set free, a repair found
+/// none.
+#[test]
+fn a_repair_after_a_crash_has_the_segments_that_a_mount_has() {
+    // Rare checkpoints: each sets nearly everything free.
+    let options = MountOptions { checkpoint_pages: Some(4096), ..MountOptions::default() };
+    let flash = Flash::with(TINY, 150_000, options);
+    let objects: Vec<_> = (0..3).map(|_| flash.device().reserve_ids(1).unwrap()).collect();
+    let mut held = 0;
+    for step in 0..300u32 {
+        let object = objects[step as usize % 3];
+        let mut transaction = Transaction::new();
+        if step < 3 {
+            transaction.create(object, Hints::default());
+        }
+        transaction.write(object, 0, vec![step as u8; 9000]);
+        flash.device().commit(transaction, Durability::Durable).unwrap();
+        let device = FlashDevice::mount(
+            Shared::holding(flash.nand.with(|nand| nand.clone())),
+            &MountOptions { read_only: true, ..MountOptions::default() },
+        );
+        let in_state = |state| device.as_ref().unwrap().segments().iter().filter(|one| one.state == state).count();
+        held = held.max(in_state(SegmentState::Held).saturating_sub(in_state(SegmentState::Free)));
+        let repaired = repair(flash.nand.with(|nand| nand.clone()), &RepairOptions::default());
+        assert_eq!(repaired.map(|repaired| repaired.actions), Ok(Vec::new()), "step {step}");
+    }
+    assert!(held > 0, "no crash found more segments held than free");
 }

@@ -221,3 +221,107 @@ fn a_memory_that_fails_at_a_sync_loses_nothing() {
         assert_eq!(look(&device), seen, "{fences} fences");
     }
 }
+
+/// Where the entries of the newest page of the write buffer in `image` begin.
+fn newest_entries(image: &[u8]) -> Vec<usize> {
+    let figure = |at: usize, bytes: usize| {
+        let mut figure = [0; 8];
+        figure[..bytes].copy_from_slice(&image[at..at + bytes]);
+        u64::from_le_bytes(figure) as usize
+    };
+    let anchor = [0, 64].into_iter().max_by_key(|at| figure(at + 24, 4)).unwrap();
+    let (begin, slot, slots) = (figure(anchor + 36, 8), figure(anchor + 44, 4), figure(anchor + 48, 4));
+    let entries = |number: usize| {
+        let (mut at, end, mut found) = (begin + number * slot, begin + (number + 1) * slot, Vec::new());
+        while at + 32 <= end && figure(at, 8) > 0 {
+            let bytes = figure(at + 20, 4) + figure(at + 24, 4);
+            let goes_on = found.last().is_none_or(|last| figure(at, 8) == figure(*last, 8) + 1);
+            if !goes_on || at + 32 + bytes > end {
+                break;
+            }
+            found.push(at);
+            at = (at + 32 + bytes).next_multiple_of(8);
+        }
+        found
+    };
+    let first = |entries: &Vec<usize>| entries.first().map(|at| figure(*at, 8));
+    (0..slots).map(entries).max_by_key(first).unwrap()
+}
+
+/// A flipped bit in the write buffer left a volume that was read-only with consent, too, and that
+/// no repair took without dropping more.
+#[test]
+fn what_a_damaged_write_buffer_has_behind_the_damage_is_given_up_with_consent() {
+    let pair = Pair::on(Geometry { blocks: 96, ..SMALL }, 128 << 10, BUFFERED);
+    let (mut states, mut damaged) = (vec![look(pair.device())], 0);
+    let object = put(pair.device(), None, 0, 100);
+    states.push(look(pair.device()));
+    for step in 0..60 {
+        put(pair.device(), Some(object), 10 * step, 30 + 40 * (step % 7) as usize);
+        states.push(look(pair.device()));
+        let (nand, mut image) = (pair.nand.with(|nand| nand.clone()), pair.memory.crash_image(Survival::Nothing));
+        let entries = newest_entries(&image);
+        let Some(at) = entries.len().checked_sub(3).map(|at| entries[at]) else { continue };
+        image[at + 40] ^= 1;
+        damaged += 1;
+        let memory = Arc::new(SimPmem::from_image(image, PmemOptions::default()));
+        let mut cut = Pair { nand: common::Shared::holding(nand), memory, device: None, beside: BUFFERED, crashes: 0 };
+        for read_only in [true, false] {
+            let options = MountOptions { read_only, ..MountOptions::default() };
+            let refused = cut.try_mount(&options).err();
+            assert_eq!(refused.map(|error| error.kind), Some(ErrorKind::Loss), "step {step}");
+        }
+        cut.try_mount(&MountOptions { accept_loss: true, ..MountOptions::default() }).unwrap();
+        assert!(states.contains(&look(cut.device())), "step {step}: a state that there never was");
+        assert!(cut.device().health().conditions.iter().any(|one| one.code == "loss-accepted"), "step {step}");
+        // It goes on, through a crash and a close.
+        put(cut.device(), None, 0, 50);
+        let seen = look(cut.device());
+        cut.cut(Survival::Nothing);
+        cut.mount();
+        assert!(look(cut.device()) == seen, "step {step}");
+        cut.device().close().unwrap();
+        assert_eq!(cut.mount(), MountPath::Memory);
+        assert!(look(cut.device()) == seen, "step {step}");
+        cut.agrees();
+    }
+    assert!(damaged > 20, "{damaged} were damaged");
+}
+
+/// A memory that is too short for the write buffer is told from what is wrong with the flash, after
+/// the consent that its loss needs, and before anything is changed.
+#[test]
+fn a_memory_too_short_for_its_write_buffer_is_told() {
+    let pair = Pair::on(Geometry { blocks: 96, ..LARGE }, 64 << 10, BUFFERED);
+    put(pair.device(), None, 0, 100);
+    let whole = pair.memory.crash_image(Survival::Nothing);
+    let before = programs(&pair);
+    let mount = |bytes: usize, accept_loss| {
+        let memory = SimPmem::from_image(whole[..bytes].to_vec(), PmemOptions::default());
+        let options = MountOptions { accept_loss, ..MountOptions::default() };
+        let mounted = FlashDevice::mount_beside(pair.nand.clone(), memory, &options, &BUFFERED, &mut |_| {});
+        mounted.err().map(|error| error.kind)
+    };
+    for bytes in [8 << 10, 16 << 10, 32 << 10, (64 << 10) - 64] {
+        assert_eq!(mount(bytes, false), Some(ErrorKind::Loss), "{bytes} bytes");
+    }
+    assert_eq!(mount(16 << 10, true), Some(ErrorKind::PartNeeded));
+    assert_eq!(programs(&pair), before);
+}
+
+/// A memory of another volume that has no room for a write buffer, or is damaged, was filled for
+/// this one.
+#[test]
+fn a_memory_of_another_volume_is_left_alone_whatever_is_wrong_with_it() {
+    let theirs = memory(128 << 10);
+    let (format, mount) = (FormatOptions { uuid: [9; 16], ..FormatOptions::default() }, MountOptions::default());
+    let nand = common::Shared::new(Geometry { blocks: 96, ..SMALL });
+    FlashDevice::format_beside(nand, theirs.clone(), &format, &mount, &MemoryOptions::default()).unwrap();
+    let mut pair = used(96, 128 << 10, 40, BUFFERED);
+    pair.device().close().unwrap();
+    let before = theirs.image();
+    pair.memory = Arc::new(SimPmem::from_image(before.clone(), PmemOptions::default()));
+    let refused = pair.try_mount(&MountOptions::default()).err();
+    assert_eq!(refused.map(|error| error.kind), Some(ErrorKind::WrongPart));
+    assert!(pair.memory.image() == before);
+}

@@ -11,6 +11,7 @@
 use crate::error::{Error, MediaErrorKind, Result};
 use crate::real::host::of_open;
 use alloc::format;
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -78,6 +79,19 @@ fn is_locked(file: &File, byte: libc::off_t) -> io::Result<bool> {
 fn in_use(path: &Path) -> Error {
     let detail = format!("{}: unmount it or end the command that uses it, then retry", path.display());
     Error::new(MediaErrorKind::Locked, detail)
+}
+
+/// Keeps all out who use the file as something else: images of other kinds lock the file as a
+/// whole, and so does whoever replaces it with another one.
+///
+/// # Errors
+/// As [`lock`].
+pub(super) fn lock_against_other_uses(file: &File, path: &Path) -> Result<()> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(in_use(path)),
+        Err(errno) => Err(of_open(path, &errno.into())),
+    }
 }
 
 /// What an attempt to lock a file came to, for whoever opens it.
@@ -166,6 +180,7 @@ pub(super) fn share(file: &File, path: &Path) -> Result<bool> {
 /// Gives back all locks of an opening. They would end with its last descriptor; but a child that
 /// another thread of this program is about to start may still have one for a moment.
 pub(super) fn unlock(file: &File) {
+    let _ = rustix::fs::flock(file, FlockOperation::Unlock);
     let request = libc::flock { l_len: 0, ..request(libc::F_UNLCK, WHOLE) };
     // SAFETY: the request reads one flock from a pointer that is valid for the length of the call.
     let _ = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };

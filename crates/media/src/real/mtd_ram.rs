@@ -108,8 +108,12 @@ impl MtdRam {
             let detail = format!("{name} has {length} bytes, which is not a whole number of lines of {LINE_BYTES}");
             return Err(Error::new(MediaErrorKind::OutOfRange, detail));
         }
-        let options =
-            MappedOptions { opening: Opening::Existing, flushing: Flushing::Detect, shared: false, reserve: length };
+        let options = MappedOptions {
+            opening: Opening::Existing,
+            flushing: Flushing::Detect,
+            reserve: length,
+            ..Default::default()
+        };
         let copy = MappedPmem::anonymous(length, &options)?;
         let mut piece = vec![0; length.min(1 << 20) as usize];
         for at in (0..length).step_by(piece.len()) {

@@ -90,7 +90,7 @@ pub(super) fn parse(what: &str, rest: &str) -> Result<Spec> {
 pub(super) fn parse_beside(what: &str, rest: &str) -> Result<Spec> {
     let beside::Apart { place, memory, of_flash } = beside::parts(what, rest)?;
     let medium = if place == "sim" { Medium::Simulator } else { Medium::Image(partition::path_of(place, what)?) };
-    let flash = parse_keys(what, medium, &of_flash.join(","))?;
+    let flash = parse_known(what, medium, &of_flash.join(","), &format!("{}, {KEYS}", beside::KEYS))?;
     Ok(Spec::Flash(Flash { beside: Some(memory), ..flash }))
 }
 
@@ -117,7 +117,16 @@ fn parity_of(what: &str, value: &str) -> Result<Parity> {
 /// What parity is said to be.
 const PARITY_HINT: &str = "it is the number of lost pages of each row that lose nothing; 0-2 lets files choose up to 2";
 
+/// The settings of flash, for people.
+const KEYS: &str = "size, page, spare, pages-per-block, blocks-per-segment, chips, parity, placement, victim, wear; \
+                    `direct` has no value";
+
 fn parse_keys(what: &str, medium: Medium, keys: &str) -> Result<Flash> {
+    parse_known(what, medium, keys, KEYS)
+}
+
+/// The same; `known` are the settings that are told to whoever writes another one.
+fn parse_known(what: &str, medium: Medium, keys: &str, known: &str) -> Result<Flash> {
     let (mut shape, mut policies) = (Shape::default(), Policies::default());
     let mut medium = medium;
     for part in keys.split(',').filter(|part| !part.is_empty()) {
@@ -138,11 +147,7 @@ fn parse_keys(what: &str, medium: Medium, keys: &str) -> Result<Flash> {
             "chips" => shape.chips = Some(figure_of(what, value)?),
             "parity" => shape.parity = Some(parity_of(what, value)?),
             _ if policies::take(&mut policies, what, key, value)? => {}
-            _ => {
-                let keys = "size, page, spare, pages-per-block, blocks-per-segment, chips, parity, placement, victim, \
-                            wear; `direct` has no value";
-                return Err(unknown_part(what, part, keys));
-            }
+            _ => return Err(unknown_part(what, part, known)),
         }
     }
     Ok(Flash { medium, shape, policies, beside: None })

@@ -141,6 +141,20 @@ fn impossible_shapes_are_refused() {
 }
 
 #[test]
+fn all_settings_of_a_memory_beside_flash_are_named() {
+    for wrong in ["sise=1G", "buffer=yes", "full"] {
+        let error = Spec::parse(&format!("flash+scm:/x/d,/y/i,{wrong}")).unwrap_err();
+        let hint = error.hint.unwrap();
+        for key in ["memory", "buffer", "log", "full", "rebuild"] {
+            assert!(hint.contains(key), "{wrong}: {hint}");
+        }
+    }
+    let hint = Spec::parse("flash+scm:/x/d,/y/i,sise=1G").unwrap_err().hint.unwrap();
+    assert!(hint.contains("placement"), "{hint}");
+    assert!(!Spec::parse("flash:/x/d,sise=1G").unwrap_err().hint.unwrap().contains("buffer"));
+}
+
+#[test]
 fn what_is_needed_again_stays() {
     for (spec, again) in [
         ("/x/disk.img,size=4G,page=2K,placement=sepbit", "flash:/x/disk.img"),

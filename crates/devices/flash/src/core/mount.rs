@@ -361,8 +361,7 @@ impl Core {
             return Err(damaged("no superblock is left on the flash"));
         };
         if newest.superblock.uuid != *self.checkpoints.uuid() {
-            let detail = "the memory is that of another volume than the flash";
-            return Err(Error::new(ErrorKind::WrongPart, detail));
+            return Err(of_another_volume());
         }
         let found = newest.superblock.generation.get();
         if !(known.saturating_sub(1)..=known).contains(&found) {
@@ -429,6 +428,10 @@ impl Core {
         self.events.push(Condition::new("memory-rebuilt", Severity::Notice, text));
         Ok(())
     }
+}
+
+fn of_another_volume() -> Error {
+    Error::new(ErrorKind::WrongPart, "the memory is that of another volume than the flash")
 }
 
 fn invalid(detail: &str) -> Error {

@@ -196,9 +196,12 @@ impl Recovery {
             let (end, lost) = (PagePlace::of(cursor.at, cursor.sequence), held.lost);
             self.replay_held(volume, held, &mut assembler, &mut cursor, &mut traces)?;
             if lost == Some(end) && self.damage.is_none() {
-                let (segment, page) = (end.segment, end.page);
-                let detail = format!("what the memory has of segment {segment} page {page} is damaged in its middle");
-                self.damage = Some(format!("the journal is damaged: {detail}"));
+                let (segment, page, last) = (end.segment, end.page, volume.log.transaction());
+                // No page of flash comes behind it, so the volume can go on from here.
+                self.short = Some(format!(
+                    "what the write buffer has of segment {segment} page {page} is damaged in its middle, and what was \
+                     done after commit {last} is not found"
+                ));
             }
         }
         // Pages are programmed in order: behind one that never was, not even the next one is.
@@ -211,14 +214,15 @@ impl Recovery {
             let (segment, page) = (cursor.at.segment, cursor.at.page);
             self.damage = Some(format!("the journal is damaged at segment {segment} page {page}"));
         }
-        if self.damage.is_none() && volume.log.transaction() < watermark {
+        if self.damage.is_none() && self.short.is_none() && volume.log.transaction() < watermark {
             let (segment, page, last) = (cursor.at.segment, cursor.at.page, volume.log.transaction());
             let ends = format!("the journal ends at segment {segment} page {page} with commit {last}");
             self.short = Some(format!("{ends}, and all up to commit {watermark} was durable once"));
         }
         volume.log.set_next_journal(cursor.at.segment, cursor.sequence);
         let found_nothing = cursor.last.is_none() && matches!(fault, PageFault::Erased | PageFault::Sequence { .. });
-        volume.checkpoints.set_clean(was_clean && found_nothing);
+        // What was given up would be missing again, were nothing written in its place.
+        volume.checkpoints.set_clean(was_clean && found_nothing && self.short.is_none());
         // A volume that seems to be closed may have had one commit since, in a page that is lost.
         let told = noted.is_damaged.then(|| {
             let text = "a note of what was durable last is damaged: unless the volume was closed in order, its last \

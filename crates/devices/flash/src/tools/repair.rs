@@ -40,8 +40,8 @@ pub struct RepairOptions {
     /// or take an older checkpoint that lacks something if that loses less. Without it a repair
     /// loses nothing that can still be read.
     pub drop_damaged: bool,
-    /// Go on although the journal lacks what was durable once; so does who may drop what is
-    /// damaged.
+    /// Go on although the journal lacks what was durable once, and give up what a memory beside the
+    /// flash may have that the flash lacks; so does who may drop what is damaged.
     pub accept_loss: bool,
 }
 
@@ -235,10 +235,8 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
     let newest =
         newest.ok_or_else(|| Error::new(ErrorKind::Invalid, "no superblock: this is not an Onode flash volume"))?;
     ring::check_superblock(&newest, &*nand)?;
-    if newest.is_buffered() && !options.drop_damaged {
-        return Err(damaged(
-            "the memory beside the flash may have what the flash lacks: mount the volume with it first",
-        ));
+    if newest.is_buffered() && !options.drop_damaged && !options.accept_loss {
+        return Err(damaged("the memory beside the flash may have what the flash lacks"));
     }
     let standing = Standing::best(nand, &all, &newest, options.drop_damaged, &mut actions)?;
     if !options.drop_damaged && !options.accept_loss {
@@ -262,6 +260,15 @@ pub fn repair(nand: impl Nand + 'static, options: &RepairOptions) -> Result<Repa
         core.close()?;
     }
     Ok(Repaired { actions })
+}
+
+/// Whether the volume on `nand` was in use with a write buffer in the memory beside it, which may
+/// have what was synced last: a mount with that memory brings it to the flash.
+///
+/// # Errors
+/// Those of the medium.
+pub fn needs_memory(nand: &mut dyn Nand) -> Result<bool> {
+    Ok(ring::find(nand, None)?.is_some_and(|found| found.is_buffered()))
 }
 
 /// Looks at all rows of a volume with parity, so that what is wrong with them is moved when it is

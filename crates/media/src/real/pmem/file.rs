@@ -69,6 +69,7 @@ impl MemoryFile {
             (true, false) => lock::lock(&file, path).map(|()| true)?,
             (true, true) => lock::share(&file, path)?,
         };
+        lock::lock_against_other_uses(&file, path)?;
         let metadata = file.metadata().map_err(|error| of_open(path, &error))?;
         let is_device = metadata.file_type().is_char_device();
         let found = if is_device { length_of_device(path, metadata.rdev())? } else { metadata.len() };
@@ -76,7 +77,10 @@ impl MemoryFile {
             return Err(not_memory(path, "it is neither a file nor a device of persistent memory"));
         }
         let name = path.display().to_string();
-        let memory = Self { file, name, is_device, is_first, length: AtomicU64::new(found) };
+        // What is missing of its last page reads as zeros.
+        let is_completed = options.complete && !write && !is_device;
+        let length = if is_completed { found.next_multiple_of(LINE_BYTES) } else { found };
+        let memory = Self { file, name, is_device, is_first, length: AtomicU64::new(length) };
         match options.opening {
             Opening::New(length) | Opening::ExistingOrNew(length) if found == 0 => memory.grow(length)?,
             // A hole would be filled at the first store, and the host may have no room then.

@@ -40,10 +40,19 @@ pub struct MappedOptions {
     /// Bytes of address space to reserve: the most that the memory can grow to. Less is taken if
     /// the host refuses.
     pub reserve: u64,
+    /// A file that is opened for reading and ends within a line has the rest of that as zeros;
+    /// otherwise it is no memory.
+    pub complete: bool,
 }
 
 impl Default for MappedOptions {
     fn default() -> Self {
-        Self { opening: Opening::Existing, flushing: Flushing::Detect, shared: false, reserve: 1 << 40 }
+        Self {
+            opening: Opening::Existing,
+            flushing: Flushing::Detect,
+            shared: false,
+            reserve: 1 << 40,
+            complete: false,
+        }
     }
 }

@@ -22,7 +22,7 @@ use onode_base::size::{exact_size, human_size};
 use onode_flash::{FlashDevice, FormatOptions, MemoryOptions, MountPath};
 use onode_media::image::OpenMode;
 use onode_media::pmem::LINE_BYTES;
-use onode_media::real::{Flushing, Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
+use onode_media::real::{Kind, MappedOptions, MappedPmem, MtdRam, Opening, identify};
 use onode_media::{MediaErrorKind, Nand, Pmem};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
@@ -41,7 +41,7 @@ pub(crate) struct Both<'a> {
 
 /// The memory at a path, whatever it is there: a device, or a file that is mapped.
 fn open_memory(opening: Opening, path: Option<&Path>, bytes: u64) -> onode_media::Result<Box<dyn Pmem>> {
-    let options = MappedOptions { opening, flushing: Flushing::Detect, shared: false, reserve: bytes };
+    let options = MappedOptions { opening, reserve: bytes, complete: true, ..MappedOptions::default() };
     Ok(match path {
         Some(path) if identify(path) == Ok(Kind::Mtd) => {
             let mode = if opening == Opening::ReadOnly { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
@@ -148,8 +148,10 @@ fn is_blank_or_ours(start: &[u8]) -> bool {
 /// Empties the memory of `beside`: whatever it says of the flash counts no more, and the next mount
 /// fills it from there.
 pub(crate) fn give_up(spec: &Spec, beside: &Beside) -> Result<()> {
-    let Some(path) = &beside.path else { return Ok(()) };
+    // What is not there, or has no anchor, says nothing of the flash.
+    let Some(path) = beside.path.as_ref().filter(|path| path.exists() && !is_cut_short(path)) else { return Ok(()) };
     let failed = |error| memory_error(format!("cannot repair {spec}"), path, &error);
+    complete_line(path)?;
     let memory = open_memory(Opening::Existing, Some(path), 0).map_err(failed)?;
     memory.zero(0, memory.length());
     memory.flush(0, memory.length());
@@ -165,16 +167,23 @@ pub(crate) fn open(volume: Both<'_>, access: Access) -> Result<Opened> {
 /// The same, with what people should hear of it.
 pub(crate) fn open_flash(volume: Both<'_>, access: Access) -> Result<(FlashDevice, Vec<String>)> {
     let mut notes = Vec::new();
-    let device = match try_open(volume, access, false, &mut notes) {
-        Err(Refusal::Behind(why)) => {
-            notes.push(format!("{why}: it is not used"));
-            try_open(volume, access, true, &mut notes)
+    let mut standing = Standing::Unknown;
+    let device = loop {
+        standing = match try_open(volume, access, standing, &mut notes) {
+            Err(Refusal::Behind(why)) if standing == Standing::Unknown => {
+                notes.push(format!("{why}: it is not used"));
+                Standing::Behind
+            }
+            Err(Refusal::Short(_)) if standing != Standing::Short => Standing::Short,
+            other => break other,
         }
-        other => other,
     };
+    let what = || format!("cannot open {}", volume.spec);
     let device = device.map_err(|refusal| match refusal {
         Refusal::Failed(error) => error,
-        Refusal::Behind(why) => Error::new(Class::Damaged, format!("cannot open {}", volume.spec), why),
+        Refusal::Behind(why) => Error::new(Class::Damaged, what(), why),
+        Refusal::Short(why) => Error::new(Class::BadSize, what(), why)
+            .hint("name a larger memory, or a new one with memory=SIZE, or leave out buffer=on"),
     })?;
     Ok((device, notes))
 }
@@ -213,9 +222,19 @@ fn there_or_new(path: &Path, bytes: u64) -> Result<onode_media::Result<Box<dyn P
         return Ok(open_memory(Opening::Existing, Some(path), bytes));
     }
     if path.exists() {
-        std::fs::remove_file(path).map_err(|error| Error::host_file("make", path, &error))?;
+        remove(path)?;
     }
     Ok(open_memory(Opening::New(bytes), Some(path), bytes))
+}
+
+/// Makes room for a new memory in the place of one that lost its end.
+fn remove(path: &Path) -> Result<()> {
+    match open_memory(Opening::ReadOnly, Some(path), 0) {
+        Err(error) if error.kind == MediaErrorKind::Locked => {
+            Err(memory_error(format!("cannot replace {}", path.display()), path, &error))
+        }
+        _ => std::fs::remove_file(path).map_err(|error| Error::host_file("make", path, &error)),
+    }
 }
 
 /// The memory of a volume that is mounted without it, to be filled anew. What is there has to be a
@@ -232,10 +251,23 @@ pub(crate) fn memory_to_fill(beside: &Beside, path: &Path, flash_bytes: u64) -> 
     Ok(memory)
 }
 
+/// What is known of a memory before it is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Nothing.
+    Unknown,
+    /// It does not stand where the flash does.
+    Behind,
+    /// It was cut so short that its write buffer has no room, or has lost that with its end.
+    Short,
+}
+
 /// Why a volume was not opened.
 enum Refusal {
     /// The memory does not stand where the flash does.
     Behind(String),
+    /// It is too short for a write buffer.
+    Short(String),
     /// Anything else.
     Failed(Error),
 }
@@ -249,7 +281,7 @@ impl From<Error> for Refusal {
 fn try_open(
     volume: Both<'_>,
     access: Access,
-    rebuild: bool,
+    standing: Standing,
     notes: &mut Vec<String>,
 ) -> std::result::Result<FlashDevice, Refusal> {
     let Both { spec, image, shape, policies, beside } = volume;
@@ -259,9 +291,13 @@ fn try_open(
     let path = beside.path.as_deref().unwrap_or(Path::new("memory"));
     let bytes = beside.bytes(nand.geometry().bytes());
     let is_there = path.exists();
-    let is_missing = !is_there || is_cut_short(path);
+    let is_short = standing == Standing::Short && !is_device(path);
+    let is_missing = !is_there || is_short || is_cut_short(path);
     if !is_there {
         refuse_missing(&what(), path)?;
+    }
+    if is_short && !read_only {
+        remove(path)?;
     }
     let memory = match (is_missing, read_only) {
         (_, false) => there_or_new(path, bytes)?,
@@ -280,7 +316,7 @@ fn try_open(
         nand,
         memory,
         &options,
-        &MemoryOptions { rebuild: rebuild || is_missing || beside.rebuild, ..beside.options() },
+        &MemoryOptions { rebuild: standing != Standing::Unknown || is_missing || beside.rebuild, ..beside.options() },
         &mut |_| {},
     )
     .and_then(|(device, way)| device.confirm().map(|()| (device, way)));
@@ -290,6 +326,7 @@ fn try_open(
     }
     let (device, way) = mounted.map_err(|error| match error.kind {
         ErrorKind::Stale => Refusal::Behind(error.detail),
+        ErrorKind::PartNeeded => Refusal::Short(error.detail),
         ErrorKind::WrongPart => {
             let hint =
                 format!("name the memory of this volume, or add rebuild=on to make {} its memory", path.display());

@@ -103,9 +103,11 @@ pub(crate) struct Repair<'a> {
 pub(crate) fn repair(repair: Repair<'_>, dropped: &mut Dropped) -> Result<MediumRepaired> {
     let Repair { spec, flash, image, access } = repair;
     let Access { accept_loss, drop_damaged, .. } = access;
-    let missing = if accept_loss || drop_damaged { missing_by_memory(spec, flash, image) } else { None };
+    let may_lose = accept_loss || drop_damaged;
+    let missing = if may_lose { missing_by_memory(spec, flash, image) } else { None };
+    let is_recovered = recover_with_memory(&repair, may_lose)?;
     let nand = open_nand(spec, image, &flash.shape, false)?;
-    let repaired = onode_flash::repair::repair(nand, &RepairOptions { drop_damaged, accept_loss });
+    let repaired = onode_flash::repair::repair(nand, &RepairOptions { drop_damaged, accept_loss: may_lose });
     let actions = repaired.map_err(|error| Error::device(format!("cannot repair {spec}"), &error))?.actions;
     actions.iter().for_each(|action| note_dropped(action, dropped));
     let losers: BTreeSet<u64> = actions.iter().filter_map(Action::object).map(|object| object.0).collect();
@@ -117,11 +119,40 @@ pub(crate) fn repair(repair: Repair<'_>, dropped: &mut Dropped) -> Result<Medium
     if let Some((memory, why)) = missing {
         // What the flash has is what is left, and the memory would say for ever that more was
         // promised.
-        beside::give_up(spec, memory)?;
+        if !is_recovered {
+            beside::give_up(spec, memory)?;
+        }
         done.actions.push(format!("lost: {why}"));
         done.lost = true;
     }
     Ok(done)
+}
+
+/// Brings to the flash what a write buffer in the memory beside it has, as a mount does: a repair
+/// knows the flash alone, and would give that up. False if that is not needed, or cannot be and
+/// `may_lose`.
+fn recover_with_memory(repair: &Repair<'_>, may_lose: bool) -> Result<bool> {
+    let Repair { spec, flash, image, access } = *repair;
+    let Flash { shape, policies, beside: Some(memory), .. } = flash else { return Ok(false) };
+    let failed = |error: &onode_object::Error| Error::device(format!("cannot repair {spec}"), error);
+    let needs_memory = || {
+        let mut nand = open_nand(spec, image, shape, true)?;
+        onode_flash::repair::needs_memory(&mut nand).map_err(|error| failed(&error))
+    };
+    if !needs_memory()? {
+        return Ok(false);
+    }
+    let access = Access { read_only: false, accept_loss: may_lose, ..access };
+    match open_flash(Both { spec, image, shape, policies, beside: memory }, access) {
+        Ok((device, _)) => {
+            device.close().map_err(|error| failed(&error))?;
+            drop(device);
+            // Nothing is written where the flash itself is damaged before what the memory has.
+            Ok(!needs_memory()?)
+        }
+        Err(error) if may_lose && matches!(error.class, Class::Damaged | Class::Loss) => Ok(false),
+        Err(error) => Err(error.what(format!("cannot repair {spec}"))),
+    }
 }
 
 /// Notes what of objects is gone with an action.

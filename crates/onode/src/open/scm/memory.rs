@@ -27,7 +27,7 @@ const fn options(memory: &Memory, opening: Opening) -> MappedOptions {
         _ if memory.flush => Flushing::Always,
         _ => Flushing::Detect,
     };
-    MappedOptions { opening, flushing, shared: false, reserve: 1 << 40 }
+    MappedOptions { opening, flushing, shared: false, reserve: 1 << 40, complete: false }
 }
 
 /// The name of the space that a new volume's objects lie in.

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// The smallest memory beside flash.
 const LEAST_INDEX_BYTES: u64 = 16 << 10;
 
+/// The settings of the memory, for people.
+pub(super) const KEYS: &str = "memory, buffer (on or off), log, full (spill or refuse), rebuild (on or off)";
+
 /// A memory beside flash, as far as it was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
@@ -71,10 +74,7 @@ pub(super) fn parts<'a>(what: &str, rest: &'a str) -> Result<Apart<'a>> {
             ("buffer", "on") => memory.buffer = true,
             ("buffer", "off") => memory.buffer = false,
             ("log", value) => memory.log = Some(size_of(what, value)?),
-            ("full" | "rebuild" | "buffer", _) => {
-                let known = "full (spill or refuse), rebuild (on or off), buffer (on or off)";
-                return Err(unknown_part(what, part, known));
-            }
+            ("full" | "rebuild" | "buffer", _) => return Err(unknown_part(what, part, KEYS)),
             _ => of_flash.push(part),
         }
     }

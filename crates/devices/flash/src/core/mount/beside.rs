@@ -5,10 +5,12 @@
 //! checkpoint, the journal on flash is replayed from there. And without a memory that can be
 //! believed, the flash tells everything, and the memory is filled anew.
 
+use super::of_another_volume;
 use crate::core::Core;
 use crate::index::beside::{MemoryOptions, MountPath};
 use crate::index::bpram::Bpram;
-use crate::index::bpram::mount::{Opened, Refused, held_in, standing_with};
+use crate::index::bpram::mount::{Opened, Refused, has_write_buffer, held_in, is_of_another, standing_with};
+use crate::index::bpram::waiting::area_for;
 use crate::medium::ring;
 use crate::options::MountOptions;
 use crate::recover::replay::{Recovery, finish_segments};
@@ -102,10 +104,14 @@ fn rebuilt(
     // Whatever became of the rest of the memory, its write buffer may have what the flash
     // lacks.
     let uuid = &found.superblock.uuid;
+    if !beside.rebuild && is_of_another(&*memory, uuid) {
+        return Err(of_another_volume());
+    }
     let held = held_in(&*memory, uuid);
+    let has_buffer = has_write_buffer(&*memory);
     let standing = standing_with(&*memory, uuid, found.superblock.generation.get());
     let mut core = Core::mount_found(nand, &found, options, held)?;
-    if found.is_buffered() && standing.is_none() && !core.recovery.held_fits() {
+    if found.is_buffered() && !(standing.is_some() && has_buffer) && !core.recovery.held_fits() {
         core.accept(
             "the memory beside the flash held the last synced changes, up to a page of them, and it is missing, or \
              another one than it was",
@@ -113,6 +119,11 @@ fn rebuilt(
     }
     if options.read_only || core.recovery.damage().is_some() {
         return core.recovered(options);
+    }
+    if beside.buffer
+        && let Err(error) = area_for(memory.length(), core.log.layout(), beside.log_bytes)
+    {
+        return Err(Error::new(ErrorKind::PartNeeded, error.detail));
     }
     // Two superblocks further no memory of before fits the flash any more, wherever it comes
     // from.

@@ -33,6 +33,8 @@ const PARTS_MIN: usize = 4;
 const BLOB_SLACK: usize = 48;
 /// Bytes for the places that a fold gives up, and for some marks.
 const RESERVE_SLACK: u64 = 1024;
+/// Bytes that the mark of a range takes whose entries are elsewhere.
+const MARK_BYTES: u64 = 32;
 
 /// What an anchor says beside the buckets.
 pub struct Moment {
@@ -87,7 +89,8 @@ impl Bpram {
         }
         // Twice, because the new ones are written while the old ones count.
         let written: usize = pieces.iter().map(|(.., bytes)| bytes.len() + BLOB_SLACK).sum();
-        self.heap.reserve(2 * (self.table_bytes().max(written as u64) + self.body_bytes()) + RESERVE_SLACK);
+        let fixed = self.table_bytes().max(written as u64) + self.body_bytes();
+        self.heap.reserve(2 * fixed + RESERVE_SLACK + MARK_BYTES * self.marks());
         for (number, of, bytes) in pieces {
             let at = self.put(BlobKind::Piece, &bytes).ok_or_else(too_small)?;
             if self.pieces.len() <= number {
@@ -99,6 +102,8 @@ impl Bpram {
         while let Some(first) = self.changed.keys().next().copied() {
             written = self.put_changed(first, written);
         }
+        self.clear_low();
+        self.join_elsewhere();
         given_up.append(&mut self.given_up);
         let unmarked: Vec<Key> =
             self.buckets.iter().filter(|(_, one)| one.elsewhere && one.at.is_none()).map(|(first, _)| *first).collect();
@@ -117,6 +122,47 @@ impl Bpram {
     /// As [`fold`](Self::fold).
     pub fn repeat(&mut self, moment: &Moment) -> Result<()> {
         self.anchor(moment, &[])
+    }
+
+    /// Gives up buckets that lie where only what no fold can do without is to lie, if little is
+    /// free there: what was kept for that grew since they came. Their places are free for the next
+    /// fold.
+    fn clear_low(&mut self) {
+        let (mut free, kept) = self.heap.free_low_bytes();
+        if free >= kept / 2 {
+            return;
+        }
+        let mut in_the_way = Vec::new();
+        for (first, one) in self.buckets.iter().filter(|(_, one)| !one.elsewhere) {
+            let Some(at) = one.at.filter(|at| free < kept / 2 && self.heap.is_low(at.span)) else { continue };
+            free += u64::from(at.span.bytes);
+            in_the_way.push((*first, at));
+        }
+        for (first, at) in in_the_way {
+            self.cache.remove(&first);
+            self.given_up.push(at);
+            self.buckets.insert(first, Bucket { at: None, elsewhere: true });
+        }
+    }
+
+    /// How many ranges are elsewhere.
+    fn marks(&self) -> u64 {
+        self.buckets.values().filter(|one| one.elsewhere).count() as u64
+    }
+
+    /// Ranges that are elsewhere right behind others become part of them: marks for each would fill
+    /// a memory that is full already.
+    fn join_elsewhere(&mut self) {
+        let mut is_behind = false;
+        let joins = |(first, one): (&Key, &Bucket)| {
+            let joins = is_behind && one.elsewhere;
+            is_behind = one.elsewhere;
+            joins.then_some(*first)
+        };
+        let joined: Vec<Key> = self.buckets.iter().filter_map(joins).collect();
+        for first in joined {
+            self.given_up.extend(self.buckets.remove(&first).and_then(|one| one.at));
+        }
     }
 
     /// Takes out the changed bucket at `first` and changed ones behind it, and writes what comes in
@@ -241,8 +287,12 @@ impl Bpram {
     fn put(&mut self, kind: BlobKind, bytes: &[u8]) -> Option<Stored> {
         let length = u32::try_from(bytes.len()).ok().filter(|&length| length <= u32::from(u16::MAX))?;
         let length = length + size_of::<BlobHeader>() as u32;
-        let is_bucket = kind == BlobKind::Bucket;
-        let span = if is_bucket { self.heap.take_high(length) } else { self.heap.take_low(length) }?;
+        let span = match kind {
+            BlobKind::Bucket => self.heap.take_high(length),
+            // Where a bucket has no place there may be one for a mark.
+            BlobKind::Elsewhere => self.heap.take_high(length).or_else(|| self.heap.take_low(length)),
+            BlobKind::Piece | BlobKind::Body => self.heap.take_low(length),
+        }?;
         let (blob, checksum) = seal_blob(self.seed, span, kind, self.fold + 1, bytes);
         self.memory.write_through(span.address(), &blob);
         self.sum = self.sum.wrapping_add(u64::from(checksum));

@@ -63,6 +63,17 @@ impl Heap {
         self.low = wanted.min(self.count / 2);
     }
 
+    /// Bytes that are free of those kept for [`take_low`](Self::take_low), and how many are kept.
+    pub fn free_low_bytes(&self) -> (u64, u64) {
+        let free = (0..self.low).filter(|index| !self.has(*index)).count();
+        (free as u64 * GRANULE_BYTES, self.low as u64 * GRANULE_BYTES)
+    }
+
+    /// Whether a place begins in what is kept for [`take_low`](Self::take_low).
+    pub const fn is_low(&self, span: Span) -> bool {
+        (span.granule as usize) < self.low
+    }
+
     /// Takes a place of `bytes` for a bucket, as far back as there is one; `None` if no run of
     /// granules is long enough.
     pub fn take_high(&mut self, bytes: u32) -> Option<Span> {

@@ -57,6 +57,17 @@ pub struct Opened {
     pub held: Option<HeldPage>,
 }
 
+/// Whether `memory` is that of another volume than `uuid`.
+pub fn is_of_another(memory: &dyn Pmem, uuid: &[u8; 16]) -> bool {
+    read_anchors(memory).first().is_some_and(|(_, anchor)| anchor.uuid != *uuid)
+}
+
+/// Whether `memory` has the write buffer that its anchor tells of: one that was cut short has lost
+/// it.
+pub fn has_write_buffer(memory: &dyn Pmem) -> bool {
+    read_anchors(memory).first().is_some_and(|(_, anchor)| Area::of_anchor(anchor, memory.length()).is_some())
+}
+
 /// What the write buffer in `memory` holds for the volume `uuid`, whatever became of the rest of
 /// the memory.
 pub fn held_in(memory: &dyn Pmem, uuid: &[u8; 16]) -> Option<HeldPage> {
@@ -140,6 +151,9 @@ impl Bpram {
                 Some((buffer, held)) => (Some(buffer), held),
                 None => (None, None),
             };
+        if anchor.slots.get() > 0 && area.is_none() {
+            return Err(Refused { memory, why: "its end with the write buffer is cut off".into() });
+        }
         let mut bpram = Self::new(memory, &anchor.uuid, area.unwrap_or_default());
         bpram.buffer = buffer;
         (bpram.slot, bpram.fold) = (slot, anchor.fold.get());

@@ -53,10 +53,7 @@ pub(super) fn supersede(volume: &mut Volume<'_>, newest: &Found) {
     let next_object = &mut volume.index.counts_mut().next_object;
     *next_object = (*next_object).max(superblock.next_object.get());
     volume.log.table_mut().skip_to(superblock.next_sequence.get());
-    // The next superblock is that of the repaired volume: what is repaired is not repeated
-    // before.
     volume.log.table_mut().skip_numbers();
-    volume.checkpoints.note_session_begun();
 }
 
 /// Counts what the index refers to and corrects what is noted down otherwise. Memory only.

@@ -136,7 +136,7 @@ impl Standing {
             let newest = newest.superblock.generation.get();
             let commits = last_commit - standing.commit;
             actions.push(Action::OlderCheckpoint { generation: standing.generation, newest, commits });
-            standing.hold(&in_use);
+            standing.begin_session(&in_use);
         }
         Ok(*standing)
     }
@@ -206,9 +206,13 @@ impl Standing {
         }
     }
 
-    /// Leaves `segments` alone until this checkpoint is the newest one, as far as there is room: a
-    /// cut leaves the volume then as it was.
-    fn hold(&mut self, segments: &[u32]) {
+    /// Begins to write behind another checkpoint than this one, whose superblock is not repeated: a
+    /// cut is to leave the volume as it was. What this one held for those before it nobody needs
+    /// any more; `segments`, which the newest one needs, are left alone as far as there is room.
+    fn begin_session(&mut self, segments: &[u32]) {
+        let volume = self.core.volume();
+        volume.checkpoints.note_session_begun();
+        volume.log.table_mut().release_held();
         for &segment in segments {
             let reserve = self.core.room().reserve_segments();
             let table = self.core.volume().log.table_mut();

@@ -1,6 +1,7 @@
 //! The first key of a volume that is to be made.
 
 use crate::keys::{self, KeyArguments};
+use crate::watch::record::Left;
 use onode::keys::{Encryption, KeyCost, NewKey, VolumeKeys};
 use onode::{Class, CreateOptions, Error, Result, Spec, Volume, parse_size};
 
@@ -128,6 +129,13 @@ impl FirstKey<'_> {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn hand(&self, spec: &Spec, make: &dyn Fn(Option<&Encryption<'_>>) -> Result<()>) -> Result<()> {
+        self.hand_key(spec, make)?;
+        // How mounts ended of what was there before is not to be told of the new volume.
+        Left::of(spec.image_path()).iter().for_each(Left::forget);
+        Ok(())
+    }
+
+    fn hand_key(&self, spec: &Spec, make: &dyn Fn(Option<&Encryption<'_>>) -> Result<()>) -> Result<()> {
         if matches!(self.encrypts, Encrypts::Nothing | Encrypts::Directories) {
             if !self.arguments.is_empty() || !self.label.is_empty() || !self.cost.is_empty() {
                 let what = format!("cannot make {spec}");
