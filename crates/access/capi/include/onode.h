@@ -941,7 +941,7 @@ int onode_remove_key(const char *spec, const struct onode_key *key, uint32_t slo
 
 // Gives a directory without files a new key, which what is made in it needs from then on, and
 // which is unlocked until the volume is closed: returns its number, which is never used again; -1
-// on failure. The hint "key" of files tells it (`onode_get_hint`). EINVAL for a volume that is not
+// on failure. The hint "key" of files tells it (`onode_hint`). EINVAL for a volume that is not
 // encrypted, and for a directory that can have no key; EBUSY while a transaction is open.
 //
 // # Safety

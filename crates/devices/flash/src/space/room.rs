@@ -138,7 +138,8 @@ impl<'a> Room<'a> {
     }
 
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable,
-    /// the journal since the last one, what others leave unfilled, and working room for the cleaner.
+    /// the journal since the last one, what other classes leave unfilled, and working room for the
+    /// cleaner.
     pub fn overhead_segments(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.settings.checkpoint_pages * if self.log.is_combined() { 2 } else { 1 };

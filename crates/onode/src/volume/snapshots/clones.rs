@@ -88,7 +88,14 @@ impl Clones {
                 .hint("choose another name"));
         }
         let made = match snapshot {
-            Some(snapshot) => self.states.versioned.make_clone(name, snapshot, self.clock.now()),
+            Some(snapshot) => {
+                let mut created = self.clock.now();
+                // Only one that was taken for a clone is as old as that, whatever the clock says.
+                if self.snapshots.named(snapshot).is_some_and(|base| base.created == created) {
+                    created.nanoseconds ^= 1;
+                }
+                self.states.versioned.make_clone(name, snapshot, created)
+            }
             None => {
                 let base = self.snapshots.new_one(&format!("{name}{BASE_SUFFIX}"));
                 let base = base.map_err(|error| Error { what: what(), ..error })?;

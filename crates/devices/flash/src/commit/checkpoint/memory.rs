@@ -66,7 +66,8 @@ impl Checkpoints {
     ) -> Result<bool> {
         let Some(mut bpram) = index.entries_mut().take_memory() else { return Ok(true) };
         let layout = *log.layout();
-        let moment = Moment { uuid: self.uuid, superblock: self.encode_superblock(log, generation), closed, layout };
+        let (uuid, spills) = (self.uuid, self.memory.spills);
+        let moment = Moment { uuid, superblock: self.encode_superblock(log, generation), closed, layout, spills };
         let folded = if is_full { bpram.fold(&moment, log.table()) } else { bpram.repeat(&moment) };
         match folded {
             Ok(()) => {

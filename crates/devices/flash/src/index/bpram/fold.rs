@@ -46,6 +46,8 @@ pub struct Moment {
     pub closed: bool,
     /// Division of the flash.
     pub layout: Layout,
+    /// What has no place in the memory is on flash alone; otherwise it is refused.
+    pub spills: bool,
 }
 
 /// Neighbours of changed buckets, in order.
@@ -90,7 +92,8 @@ impl Bpram {
         // Twice, because the new ones are written while the old ones count.
         let written: usize = pieces.iter().map(|(.., bytes)| bytes.len() + BLOB_SLACK).sum();
         let fixed = self.table_bytes().max(written as u64) + self.body_bytes();
-        self.heap.reserve(2 * fixed + RESERVE_SLACK + MARK_BYTES * self.marks());
+        let marks = if moment.spills { self.marks() } else { 0 };
+        self.heap.reserve(2 * fixed + RESERVE_SLACK + MARK_BYTES * marks);
         for (number, of, bytes) in pieces {
             let at = self.put(BlobKind::Piece, &bytes).ok_or_else(too_small)?;
             if self.pieces.len() <= number {
@@ -102,8 +105,12 @@ impl Bpram {
         while let Some(first) = self.changed.keys().next().copied() {
             written = self.put_changed(first, written);
         }
-        self.clear_low();
-        self.join_elsewhere();
+        // Where what is too much is refused, little is elsewhere, and comes back when there is
+        // room.
+        if moment.spills {
+            self.clear_low();
+            self.join_elsewhere();
+        }
         given_up.append(&mut self.given_up);
         let unmarked: Vec<Key> =
             self.buckets.iter().filter(|(_, one)| one.elsewhere && one.at.is_none()).map(|(first, _)| *first).collect();
