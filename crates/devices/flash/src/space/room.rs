@@ -40,6 +40,9 @@ const PAGE_ENTRY_BYTES: u64 = 24;
 /// loses it and in the one that gets it, both perhaps partly empty.
 const MOVED_EXTENT_BYTES: u64 = 64;
 
+/// No more than this part of what users could fill is left for what other classes leave unfilled.
+const UNFILLED_PART: u32 = 8;
+
 /// So many mutations may each change a node of its own before the next checkpoint: what is held for
 /// it has room for these.
 pub const MUTATIONS_AT_ONCE: usize = 64;
@@ -141,10 +144,18 @@ impl<'a> Room<'a> {
     /// the journal since the last one, what other classes leave unfilled, and working room for the
     /// cleaner.
     pub fn overhead_segments(&self) -> u32 {
+        let least = self.least_overhead();
+        // Small volumes have no more than some of that to give.
+        let unfilled = self.segments.saturating_sub(self.bad + least) / UNFILLED_PART;
+        least + self.log.unfilled_segments().min(unfilled)
+    }
+
+    /// The same without what other classes leave unfilled.
+    fn least_overhead(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.settings.checkpoint_pages * if self.log.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.layout().segment_pages) + 1;
-        self.reserve_segments() + self.checkpoint_segments() + journal + 2 + self.log.unfilled_segments()
+        self.reserve_segments() + self.checkpoint_segments() + journal + 2
     }
 
     /// Bytes beyond what users may fill, which only what replaces content may: a full volume still
@@ -333,7 +344,7 @@ impl<'a> Room<'a> {
 
     /// The fewest segments that a volume of this layout works with.
     pub fn least_segments(&self) -> u32 {
-        self.overhead_segments() + 4
+        self.least_overhead() + 4
     }
 
     /// Whether segments are so few that those of the journal have to be set free as soon as
