@@ -117,7 +117,7 @@ fn static_levelling_brings_wear_together_at_little_cost() {
         let (levelled, programs_static) = worn(placement, WearPolicy::Static);
         let ratio = |wear: WearSpread| f64::from(wear.max) / wear.mean;
         let what = placement.name();
-        assert!(ratio(off) >= 1.5 && ratio(dynamic) >= 1.5, "{what}: {off:?}, {dynamic:?}: the load is not skewed");
+        assert!(ratio(off) >= 1.4 && ratio(dynamic) >= 1.4, "{what}: {off:?}, {dynamic:?}: the load is not skewed");
         assert!(ratio(levelled) <= 1.2, "{what}: {levelled:?}");
         let more = programs_static as f64 / programs_off as f64;
         assert!(more <= 1.05, "{what}: {programs_static} programs against {programs_off}");
