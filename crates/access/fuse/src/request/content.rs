@@ -107,9 +107,8 @@ impl Adaptor {
     /// Finds the next content or hole, and answers at once or from another thread: before a range
     /// passes for a hole the kernel writes what it keeps of that.
     pub(crate) fn seek(&self, number: INodeNo, offset: i64, whence: i32, reply: impl Reply<i64>) {
-        let (Some(what), Ok(from)) = (sought(whence), u64::try_from(offset)) else {
-            return reply.now(Err(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL }));
-        };
+        let Some(what) = sought(whence) else { return reply.now(Err(Errno::EINVAL)) };
+        let Ok(from) = u64::try_from(offset) else { return reply.now(Err(Errno::ENXIO)) };
         if Faces::owns(number) {
             return reply.now(self.faces.seek(number, from, whence).map(u64::cast_signed));
         }

@@ -75,7 +75,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
     let Arguments { target, new, consent, .. } = arguments;
     let what = format!("cannot replace {} of {}", arguments.old.display(), target.display());
     let new = std::path::absolute(new).map_err(|error| Error::host_file("find", new, &error))?;
-    let is_made = !new.exists();
     let report = match location::mounted(target, "replace a disk of")? {
         Some(directory) => {
             let spec = location::spec_with_disks(&directory, &what)?;
@@ -87,12 +86,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> Result<u8> {
                 replace(arguments, &DiskOfImage { volume, what }, &new, spec, output)
             })
         }
-    };
-    if report.is_err() && is_made {
-        // A part of a copy is of no use to anybody; the first error is the one that counts.
-        let _ = std::fs::remove_file(&new);
-    }
-    let report = report?;
+    }?;
     output.report(&report)?;
     Ok(if report.unreadable > 0 { UNREADABLE } else { 0 })
 }
@@ -121,10 +115,16 @@ fn replace(
     let renamed = disks.iter().map(|disk| if *disk == old { new.to_owned() } else { PathBuf::from(disk) });
     let spec = spec.on_disks(renamed)?.to_string();
     onode::check_empty_disk(new)?;
-    let new = new.display().to_string();
-    subject.begin(&old, &new)?;
-    let Replaced { unreadable, not_cleared } = copy(subject, output)?;
-    Ok(Report { target, old, new, unreadable, not_cleared, spec })
+    let (is_made, name) = (!new.exists(), new.display().to_string());
+    let copied = subject.begin(&old, &name).and_then(|()| copy(subject, output)).inspect_err(|_| {
+        // A part of a copy is of no use to anybody. What failed at the very end may be in use: only
+        // who has the volume open knows. The first error is the one that counts.
+        if is_made && subject.disks().is_ok_and(|disks| !disks.contains(&name)) {
+            let _ = std::fs::remove_file(new);
+        }
+    });
+    let Replaced { unreadable, not_cleared } = copied?;
+    Ok(Report { target, old, new: name, unreadable, not_cleared, spec })
 }
 
 /// What the disk at `path` is called by whoever has it open.
