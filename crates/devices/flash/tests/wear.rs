@@ -92,11 +92,11 @@ fn expect_sound(nand: &Shared, what: &str) {
     assert!(report.findings.is_empty(), "{what}: {:?}", report.findings);
 }
 
-/// Wear and programs after long rewriting of a tenth of a volume that is two thirds full.
+/// Wear and programs after long rewriting of a tenth of a volume of which 72 % are filled.
 fn worn(placement: Placement, wear: WearPolicy) -> (WearSpread, u64) {
     let nand = Shared::new(SHAPE);
     let device = device(&nand, placement, wear);
-    let mut work = Skewed::fill(&device, 66, 12);
+    let mut work = Skewed::fill(&device, 72, 12);
     work.rewrite(&device, 50_000);
     let what = format!("{} with {}", placement.name(), wear.name());
     work.expect(&device, &what);
@@ -117,7 +117,7 @@ fn static_levelling_brings_wear_together_at_little_cost() {
         let (levelled, programs_static) = worn(placement, WearPolicy::Static);
         let ratio = |wear: WearSpread| f64::from(wear.max) / wear.mean;
         let what = placement.name();
-        assert!(ratio(off) >= 1.4 && ratio(dynamic) >= 1.4, "{what}: {off:?}, {dynamic:?}: the load is not skewed");
+        assert!(ratio(off) >= 1.5 && ratio(dynamic) >= 1.5, "{what}: {off:?}, {dynamic:?}: the load is not skewed");
         assert!(ratio(levelled) <= 1.2, "{what}: {levelled:?}");
         let more = programs_static as f64 / programs_off as f64;
         assert!(more <= 1.05, "{what}: {programs_static} programs against {programs_off}");
