@@ -135,6 +135,8 @@ ranks! {
     FlashPins = "flash-pins",
     /// Pages of flash that were read.
     FlashPages = "flash-pages",
+    /// Who takes a step of a disk that is replaced.
+    TierReplacing = "tier-replacing",
     /// How two disks find a fast one.
     TierFinder = "tier-finder",
     /// The right to write to the big disk.

@@ -63,13 +63,15 @@ pub struct TierDevice {
     pub(crate) volume: Volume,
     /// Who finds a fast disk that is to take part again.
     finder: Mutex<Option<Arc<dyn FindDisks>>, rank::TierFinder>,
+    /// Who takes a step of a disk that is replaced: it ends when all steps before have copied.
+    replacing: Mutex<(), rank::TierReplacing>,
     /// What became of the disk that was replaced last.
     replaced: Mutex<Option<Replaced>, rank::TierReplaced>,
 }
 
 impl TierDevice {
     const fn of(volume: Volume) -> Self {
-        Self { volume, finder: Mutex::new(None), replaced: Mutex::new(None) }
+        Self { volume, finder: Mutex::new(None), replacing: Mutex::new(()), replaced: Mutex::new(None) }
     }
 
     /// Makes an empty volume and mounts it. What was on the disks is gone.

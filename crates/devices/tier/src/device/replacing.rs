@@ -124,6 +124,7 @@ impl Replace for TierDevice {
 
     fn begin_replacing(&self, old: &str, new: &str) -> Result<()> {
         let finder = self.disk_finder()?;
+        let _alone = self.replacing.lock();
         self.replaced.lock().take();
         if finder.fast_name().is_some_and(|fast| fast == old) {
             return self.replace_fast(&*finder, new);
@@ -147,6 +148,7 @@ impl Replace for TierDevice {
     }
 
     fn replace_some(&self) -> Result<()> {
+        let _alone = self.replacing.lock();
         if self.copy_some()? {
             return Ok(());
         }
