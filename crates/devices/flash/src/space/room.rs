@@ -141,17 +141,8 @@ impl<'a> Room<'a> {
     }
 
     /// Segments that users can never fill: the reserve, what waits for a checkpoint to be reusable,
-    /// the journal since the last one, what other classes leave unfilled, and working room for the
-    /// cleaner.
+    /// the journal since the last one, and working room for the cleaner.
     pub fn overhead_segments(&self) -> u32 {
-        let least = self.least_overhead();
-        // Small volumes have no more than some of that to give.
-        let unfilled = self.segments.saturating_sub(self.bad + least) / UNFILLED_PART;
-        least + self.log.unfilled_segments().min(unfilled)
-    }
-
-    /// The same without what other classes leave unfilled.
-    fn least_overhead(&self) -> u32 {
         // Where everything goes to the journal, as many pages without records as with some.
         let pages = self.settings.checkpoint_pages * if self.log.is_combined() { 2 } else { 1 };
         let journal = pages.div_ceil(self.log.layout().segment_pages) + 1;
@@ -161,11 +152,18 @@ impl<'a> Room<'a> {
     /// Bytes beyond what users may fill, which only what replaces content may: a full volume still
     /// takes that, and parts of what it replaces have extents of their own. Whole segments would be
     /// a good part of a small volume; but of short ones, which nodes fill badly, it is one at
-    /// least.
+    /// least. So is what other classes leave unfilled.
     pub fn replacing_bytes(&self) -> u64 {
         const LEAST_BYTES: u64 = 64 << 10;
         let share = u64::from(self.segments) * self.filled_bytes() / 128;
-        share.max(self.filled_bytes().min(LEAST_BYTES))
+        share.max(self.filled_bytes().min(LEAST_BYTES)) + self.unfilled_bytes()
+    }
+
+    /// Bytes that may be free in open segments of classes to which nobody writes just now. Small
+    /// volumes have no more than some of that to give.
+    fn unfilled_bytes(&self) -> u64 {
+        let most = self.segments.saturating_sub(self.bad + self.overhead_segments()) / UNFILLED_PART;
+        u64::from(self.log.unfilled_segments().min(most)) * self.filled_bytes()
     }
 
     /// Bytes that users may fill.
@@ -344,7 +342,7 @@ impl<'a> Room<'a> {
 
     /// The fewest segments that a volume of this layout works with.
     pub fn least_segments(&self) -> u32 {
-        self.least_overhead() + 4
+        self.overhead_segments() + 4
     }
 
     /// Whether segments are so few that those of the journal have to be set free as soon as
